@@ -1,9 +1,8 @@
 -- Functions that synchronize, and what is called by a macro's name, on the host device:
 -- in loops they do what they do in fibers.
-local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
-local random_kernels = dofile(here .. "/../support/kernels.lua")
+local forms = dofile(here .. "/../support/forms.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   return describe("functions that synchronize", function()
@@ -11,7 +10,6 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-local module_as = random_kernels.module_as
 
 local prelude = [[
 #define at(i, j) at[(i) * 4 + (j)]
@@ -87,27 +85,17 @@ describe("functions that synchronize", function()
     local text = {}
     for k, body in ipairs(bodies) do text[k] = kernel("k" .. k, body) end
     text = prelude .. table.concat(text, "\n")
-    local modules = { module_as(nil, text), module_as("fibers", text) }
-    local input, values = cg.zeros("uint32", 64), {}
-    for i = 1, 64 do values[i] = i * 2654435761 % 4294967296 end
-    input:upload(values)
+    local modules, input = forms.both(text), forms.numbers(64)
     for k, body in ipairs(bodies) do
       assert.same({ "loops" }, { modules[1]:kernel("k" .. k):form() }, body)
       for f = 0, 7 do
-        local threads = f % 2 == 0 and 64 or 32
-        local got = {}
-        for m, module in ipairs(modules) do
-          local out = cg.zeros("uint32", 64)
-          module:kernel("k" .. k):launch(1, threads, out, input, f)
-          got[m] = out:download()
-        end
-        assert.same(got[2], got[1], body)
+        forms.same(modules, "k" .. k, 1, f % 2 == 0 and 64 or 32, body, 64, input, f)
       end
     end
   end)
 
   it("are fibers where a macro would be expanded once more", function()
-    local form, why = module_as(nil, "#define again again\n" .. kernel("k",
+    local form, why = forms.module_as(nil, "#define again again\n" .. kernel("k",
       "const unsigned again = f; __syncthreads(); out[t] = again;")):kernel("k"):form()
     assert.same({ "fibers", "'again'" }, { form, why })
   end)

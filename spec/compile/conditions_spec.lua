@@ -4,8 +4,8 @@
 local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
-local random_kernels = dofile(here .. "/../support/kernels.lua")
-local module_as, quickly = random_kernels.module_as, random_kernels.quickly
+local forms = dofile(here .. "/../support/forms.lua")
+local module_as, quickly = forms.module_as, forms.quickly
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   return describe("conditions around barriers", function()

@@ -1,11 +1,8 @@
 -- Kernels with barriers whose statements are of a few of a row's threads, on
 -- the host device: the loop over those alone does what fibers do.
--- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60);
--- the first twenty with all optimizations.
-local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
-local random_kernels = dofile(here .. "/../support/kernels.lua")
+local forms = dofile(here .. "/../support/forms.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   return describe("statements of a few threads", function()
@@ -13,33 +10,13 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-local module_as, quickly = random_kernels.module_as, random_kernels.quickly
-
 local shapes = { { 2, 64 }, { { 3, 2 }, { 37, 3 } }, { { 2, 2, 2 }, { 16, 5, 2 } },
   { { 3, 2 }, { 16, 16 } }, { 2, 512 }, { { 2, 3 }, { 1, 8 } }, { 1, 2 }, { 2, 1024 } }
-local words = 8192
 
-local function numbers()
-  local input, values = cg.zeros("uint32", 4096), {}
-  for i = 1, 4096 do values[i] = i * 2654435761 % 4294967296 end
-  input:upload(values)
-  return input
-end
-
-local function compare(modules, name, body, input)
+local function compare(modules, name, body)
+  local input = forms.numbers(4096)
   for i, shape in ipairs(shapes) do
-    local got = {}
-    for m, module in ipairs(modules) do
-      local out = cg.zeros("uint32", words)
-      module:kernel(name):launch(shape[1], shape[2], out, input, 5 + 3 * i, i % 2)
-      got[m] = out:download()
-    end
-    for j = 1, words do
-      if got[1][j] ~= got[2][j] then
-        error(("shape %d: word %d is %d in loops, %d in fibers: %s"):format(i, j,
-          got[1][j], got[2][j], body), 0)
-      end
-    end
+    forms.same(modules, name, shape[1], shape[2], body, 8192, input, 5 + 3 * i, i % 2)
   end
 end
 
@@ -186,24 +163,20 @@ describe("statements of a few threads", function()
   teardown(device.nothing_alive)
 
   it("do in loops what they do in fibers", function()
-    local text, input = {}, numbers()
+    local text = {}
     for k, s in ipairs(statements) do
       text[k] = kernel("one" .. k, { "{ __syncthreads(); " .. s .. " }" })
     end
-    text = prelude .. table.concat(text, "\n")
-    local modules = { module_as(nil, text), module_as("fibers", text) }
+    local modules = forms.both(prelude .. table.concat(text, "\n"))
     for k, s in ipairs(statements) do
       assert.equal("loops", (modules[1]:kernel("one" .. k):form()), s)
-      compare(modules, "one" .. k, s, input)
+      compare(modules, "one" .. k, s)
     end
   end)
 
   it("do so for random rows of them", function()
-    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 60
-    local input, loops = numbers(), 0
-    for first = 1, many, 20 do
-      local text, bodies = {}, {}
-      for seed = first, first + 19 do
+    forms.random { usual = 60, prelude = prelude, least = 0.95, try = compare,
+      make = function(name, seed)
         math.randomseed(seed)
         local chosen = {}
         for k = 1, math.random(2, 5) do
@@ -215,19 +188,7 @@ describe("statements of a few threads", function()
               and "for (int turn = 0; turn < n; turn += 5) { __syncthreads(); " .. s .. " }"
             or "{ __syncthreads(); " .. s .. " }"
         end
-        bodies[seed] = kernel("few" .. seed, chosen)
-        text[#text + 1] = bodies[seed]
-      end
-      text = prelude .. table.concat(text, "\n")
-      local modules = quickly(first == 1 and "-O3" or "-O0", function()
-        return { module_as(nil, text), module_as("fibers", text) }
-      end)
-      for seed = first, first + 19 do
-        loops = loops + random_kernels.count(modules[1]:kernel("few" .. seed), "loops")
-        assert.equal("fibers", (modules[2]:kernel("few" .. seed):form()))
-        compare(modules, "few" .. seed, bodies[seed], input)
-      end
-    end
-    assert.is_true(loops >= 0.95 * many, loops .. " of " .. many .. " run as loops")
+        return kernel(name, chosen)
+      end }
   end)
 end)

@@ -1,11 +1,9 @@
 -- Kernels without barriers that look at their neighbours, on the host device:
 -- rows of threads inside an array, which run without the questions about its
 -- edges, do what threads do one by one.
--- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60);
--- the first twenty with all optimizations.
-local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
+local forms = dofile(here .. "/../support/forms.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
@@ -14,34 +12,14 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-local module_as, quickly = random_kernels.module_as, random_kernels.quickly
-
 local shapes = { { 2, 64 }, { { 3, 2 }, { 37, 3 } }, { { 2, 2, 2 }, { 16, 5, 2 } },
   { { 5, 2 }, { 20, 7 } }, { { 7, 3 }, { 16, 16 } }, { 3, 512 }, { { 2, 9 }, { 1, 8 } } }
-local words = 16384
-
-local function numbers()
-  local input, values = cg.zeros("uint32", 64), {}
-  for i = 1, 64 do values[i] = i * 2654435761 % 4294967296 end
-  input:upload(values)
-  return input
-end
 
 -- That the kernel does the same in both modules.
-local function compare(modules, name, input)
+local function compare(modules, name, text)
+  local input = forms.numbers(64)
   for i, shape in ipairs(shapes) do
-    local got = {}
-    for m, module in ipairs(modules) do
-      local out = cg.zeros("uint32", words)
-      module:kernel(name):launch(shape[1], shape[2], out, input, 5 + i)
-      got[m] = out:download()
-    end
-    for j = 1, words do
-      if got[1][j] ~= got[2][j] then
-        error(("%s, shape %d: word %d is %d in rows, %d thread by thread"):format(name, i, j,
-          got[1][j], got[2][j]), 0)
-      end
-    end
+    forms.same(modules, name, shape[1], shape[2], text, 16384, input, 5 + i)
   end
 end
 
@@ -165,11 +143,10 @@ describe("a kernel with edges", function()
         all[i] = a;
       }]]):format(k, body)
     end
-    text = table.concat(text, "\n")
-    local modules, input = { module_as(nil, text), module_as("plain", text) }, numbers()
+    local modules = forms.both(table.concat(text, "\n"), "plain")
     for k = 1, #bodies do
       assert.equal("loops", (modules[1]:kernel("trap" .. k):form()), bodies[k])
-      compare(modules, "trap" .. k, input)
+      compare(modules, "trap" .. k, bodies[k])
     end
   end
 
@@ -187,25 +164,15 @@ describe("a kernel with edges", function()
   end)
 
   it("gives in rows what it gives thread by thread, for random kernels", function()
-    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 60
-    local input, rows = numbers(), 0
-    for first = 1, many, 20 do
-      local references = first % 40 == 1 -- what is an argument may change then
-      local text = { references and random_kernels.plain_prelude or "" }
-      for seed = first, first + 19 do
-        text[#text + 1] = random_kernels.window_kernel("run" .. seed, seed, references)
-      end
-      text = table.concat(text, "\n")
-      local modules = quickly(first == 1 and "-O3" or "-O0", function()
-        return { module_as(nil, text), module_as("plain", text) }
-      end)
-      for seed = first, first + 19 do
-        local name = "run" .. seed
-        rows = rows + (modules[1]:kernel(name):form() == "loops" and 1 or 0)
+    -- What is an argument may change in every other part.
+    forms.random { usual = 60, least = 0.4, against = "plain",
+      prelude = function(part) return part % 2 == 1 and random_kernels.plain_prelude or "" end,
+      make = function(name, seed, part)
+        return random_kernels.window_kernel(name, seed, part % 2 == 1)
+      end,
+      try = function(modules, name, text)
         assert.equal("loop", (modules[2]:kernel(name):form()))
-        compare(modules, name, input)
-      end
-    end
-    assert.is_true(rows >= 0.4 * many, rows .. " of " .. many .. " run in rows")
+        compare(modules, name, text)
+      end }
   end)
 end)

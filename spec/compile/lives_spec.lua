@@ -1,12 +1,9 @@
 -- Variables that are given values anew, and conditions by which threads leave, on the
 -- host device: what loops make of them gives what fibers, which leave the text as it is,
 -- give.
--- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (80); the first
--- forty with all optimizations.
-local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
-local random_kernels = dofile(here .. "/../support/kernels.lua")
+local forms = dofile(here .. "/../support/forms.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   return describe("variables that are given values anew", function()
@@ -14,27 +11,12 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-local module_as, quickly = random_kernels.module_as, random_kernels.quickly
-
 local shapes = { { 2, 64 }, { { 3, 2 }, { 37, 3 } }, { 1, 1 }, { 2, 256 } }
 
 local function compare(modules, name, text)
-  local input, values = cg.zeros("uint32", 1024), {}
-  for i = 1, 1024 do values[i] = i * 2654435761 % 4294967296 end
-  input:upload(values)
+  local input = forms.numbers(1024)
   for i, shape in ipairs(shapes) do
-    local got = {}
-    for m, module in ipairs(modules) do
-      local out = cg.zeros("uint32", 1024)
-      module:kernel(name):launch(shape[1], shape[2], out, input, 3 + i, i % 2)
-      got[m] = out:download()
-    end
-    for j = 1, 1024 do
-      if got[1][j] ~= got[2][j] then
-        error(("shape %d: word %d is %d in loops, %d in fibers: %s"):format(i, j,
-          got[1][j], got[2][j], text), 0)
-      end
-    end
+    forms.same(modules, name, shape[1], shape[2], text, 1024, input, 3 + i, i % 2)
   end
 end
 
@@ -216,8 +198,7 @@ describe("variables that are given values anew", function()
   it("have the values in loops that they have in fibers", function()
     local text = {}
     for k, w in ipairs(written) do text[k] = kernel("one" .. k, w[1]) end
-    text = prelude .. table.concat(text, "\n")
-    local modules = { module_as(nil, text), module_as("fibers", text) }
+    local modules = forms.both(prelude .. table.concat(text, "\n"))
     for k, w in ipairs(written) do
       assert.equal(w[2] or "loops", (modules[1]:kernel("one" .. k):form()), w[1])
       if not w[2] then compare(modules, "one" .. k, w[1]) end
@@ -225,24 +206,10 @@ describe("variables that are given values anew", function()
   end)
 
   it("have them in random kernels", function()
-    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 80
-    local loops = 0
-    for first = 1, many, 40 do
-      local text, bodies = {}, {}
-      for seed = first, first + 39 do
+    forms.random { usual = 80, prelude = prelude, least = 0.9, try = compare,
+      make = function(name, seed)
         math.randomseed(seed)
-        bodies[seed] = kernel("lives" .. seed, random_body())
-        text[#text + 1] = bodies[seed]
-      end
-      text = prelude .. table.concat(text, "\n")
-      local modules = quickly(first == 1 and "-O3" or "-O0", function()
-        return { module_as(nil, text), module_as("fibers", text) }
-      end)
-      for seed = first, first + 39 do
-        loops = loops + random_kernels.count(modules[1]:kernel("lives" .. seed), "loops")
-        compare(modules, "lives" .. seed, bodies[seed])
-      end
-    end
-    assert.is_true(loops >= 0.9 * many, loops .. " of " .. many .. " run as loops")
+        return kernel(name, random_body())
+      end }
   end)
 end)

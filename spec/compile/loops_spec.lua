@@ -1,16 +1,14 @@
 -- Kernels with barriers on the host device: as loops they do what they do as
 -- fibers, and what is not understood runs as fibers and says why.
--- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (300, and
--- 40 in a sanitizer's build, whose kernels are the same).
 local cg = require "cgraphlua"
 local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
+local forms = dofile(here .. "/../support/forms.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 local host = not (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda"
 
-local with, quickly = random_kernels.with, random_kernels.quickly
-local module_as = random_kernels.module_as
+local with, module_as = forms.with, forms.module_as
 
 local function as(form, fn)
   return with("CGRAPHLUA_HOST_KERNELS", form, fn)
@@ -29,18 +27,7 @@ end
 
 --- Fails when a kernel of two modules leaves different words.
 local function assert_same(name, modules, grid, block, words, ...)
-  local got = {}
-  for i, module in ipairs(modules) do
-    local out = cg.zeros("uint32", words)
-    module:kernel(name):launch(grid, block, out, ...)
-    got[i] = out:download()
-  end
-  for j = 1, words do
-    if got[1][j] ~= got[2][j] then
-      error(("%s, %d threads: word %d is %d as loops, %d as fibers"):format(name,
-        threads_of(block), j, got[1][j], got[2][j]), 0)
-    end
-  end
+  forms.same(modules, name, grid, block, "loops and fibers", words, ...)
 end
 
 if not host then
@@ -372,9 +359,7 @@ describe("kernels with barriers as loops", function()
       end
     end
     local source = { file = file, options = { "--fmad=false" }, expressions = instances }
-    local modules = quickly("-O1", function()
-      return { module_as("loops", source), module_as("fibers", source) }
-    end)
+    local modules = forms.both(source, nil, nil, "loops")
     local words, floats = 4096, {}
     local numbers = {}
     for i = 1, words do floats[i], numbers[i] = i * 37 % 101 / 16 - 3, i * 7919 % 97 end
@@ -400,37 +385,16 @@ describe("kernels with barriers as loops", function()
       { 2, { 7, 9 } }, { 1, 33 },
     }
     local sanitized = (os.getenv "CGRAPHLUA_SANITIZER" or "no") ~= "no"
-    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or sanitized and 40 or 300
-    local words, split = {}, 0
-    for i = 1, 64 do words[i] = i * 2654435761 % 4294967296 end
-    local input = cg.zeros("uint32", 64)
-    input:upload(words)
-    -- The first are compiled as a user's kernels are.  Parts do not depend on how
-    -- many there are: another build's tests find them compiled.
-    local first = 1
-    while first <= many do
-      local optimized = first == 1
-      local last = math.min(optimized and 10 or first + 29, many)
-      local text = { random_kernels.prelude }
-      for seed = first, last do
-        text[#text + 1] = random_kernels.kernel("k" .. seed, seed)
-      end
-      text = table.concat(text, "\n")
-      local modules = quickly(optimized and "-O3" or "-O0", function()
-        return { module_as("loops", text), module_as("fibers", text) }
-      end)
-      for seed = first, last do
-        local name = "k" .. seed
-        split = split + random_kernels.count(modules[1]:kernel(name), "loops")
+    local input = forms.numbers(64)
+    -- Of 40 two more or less are chance.
+    forms.random { usual = sanitized and 40 or 300, prelude = random_kernels.prelude, as = "loops",
+      least = sanitized and 0.9 or 0.951, make = random_kernels.kernel,
+      try = function(modules, name)
         for i, shape in ipairs(shapes) do
           assert_same(name, modules, shape[1], shape[2],
             16 + 4 * shape[1] * threads_of(shape[2]), input, 5 + i)
         end
-      end
-      first = last + 1
-    end
-    local share = many < 100 and 0.9 or 0.95 -- of 40 two more or less are chance
-    assert.is_true(split > share * many, split .. " of " .. many .. " run as loops")
+      end }
   end)
 end)
 

@@ -1,12 +1,9 @@
 -- Kernels that have functions of their own for some widths of a block, and runs
 -- that only the first warp has an effect in, on the host device: in blocks of
 -- every shape they do what fibers do.
--- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (40);
--- the first twenty with all optimizations.
-local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
-local random_kernels = dofile(here .. "/../support/kernels.lua")
+local forms = dofile(here .. "/../support/forms.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   return describe("shapes of blocks", function()
@@ -14,12 +11,9 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-local module_as, quickly = random_kernels.module_as, random_kernels.quickly
-
 local shapes = { { 3, 256 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 2, 100 }, { 2, 512 }, { 2, 1024 },
   { 2, 1 }, { 2, { 64, 2 } }, { 2, { 32, 8 } }, { 2, { 16, 16 } }, { 2, { 256, 1, 2 } },
   { 2, { 256, 2 } }, { { 1, 2 }, 256 } }
-local words = 4096
 
 -- What a loop over halves or doubles begins with, lasts for and does; T is the type of d, N
 -- a number, W the width of a block.
@@ -125,21 +119,11 @@ local function has_whole_warps(shape)
   return (type(block) == "table" and block[1] or block) % 32 == 0
 end
 
-local function compare(modules, name, text, input)
+local function compare(modules, name, text)
+  local input = forms.numbers(4096)
   for i, shape in ipairs(shapes) do
-    local got = {}
     if has_whole_warps(shape) or not text:find "sum%(" then
-      for m, module in ipairs(modules) do
-        local out = cg.zeros("uint32", words)
-        module:kernel(name):launch(shape[1], shape[2], out, input, 5 + i)
-        got[m] = out:download()
-      end
-      for j = 1, words do
-        if got[1][j] ~= got[2][j] then
-          error(("shape %d: word %d is %d in loops, %d in fibers: %s"):format(i, j,
-            got[1][j], got[2][j], text), 0)
-        end
-      end
+      forms.same(modules, name, shape[1], shape[2], text, 4096, input, 5 + i)
     end
   end
 end
@@ -148,13 +132,8 @@ describe("shapes of blocks", function()
   teardown(device.nothing_alive)
 
   it("give what fibers give", function()
-    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 40
-    local input, values, loops = cg.zeros("uint32", 4096), {}, 0
-    for i = 1, 4096 do values[i] = i * 2654435761 % 4294967296 end
-    input:upload(values)
-    for first = 1, many, 20 do
-      local text, own = {}, {}
-      for seed = first, first + 19 do
+    forms.random { usual = 40, prelude = prelude, least = 1, try = compare,
+      make = function(name, seed)
         math.randomseed(seed)
         local random, chosen = math.random, {}
         for k = 1, random(1, 3) do
@@ -162,20 +141,8 @@ describe("shapes of blocks", function()
             or ("for (%s) { %s __syncthreads(); }"):format(headers[random(#headers)],
               bodies[random(#bodies)])
         end
-        own[seed] = kernel("shape" .. seed, chosen, random)
-        text[#text + 1] = own[seed]
-      end
-      text = prelude .. table.concat(text, "\n")
-      local modules = quickly(first == 1 and "-O3" or "-O0", function()
-        return { module_as(nil, text), module_as("fibers", text) }
-      end)
-      for seed = first, first + 19 do
-        loops = loops + random_kernels.count(modules[1]:kernel("shape" .. seed), "loops")
-        assert.equal("fibers", (modules[2]:kernel("shape" .. seed):form()))
-        compare(modules, "shape" .. seed, own[seed], input)
-      end
-    end
-    assert.equal(many, loops)
+        return kernel(name, chosen, random)
+      end }
   end)
 
   it("know tiles, however their size is told", function()
@@ -196,27 +163,15 @@ describe("shapes of blocks", function()
     out[y * blockDim.x + x] = n;
   } }]]):format(k, size[1], size[2], size[3])
     end
-    local expressions, modules = {}, {}
+    local expressions = {}
     for k = 1, #sizes do expressions[k] = ("own%d::tile<2>"):format(k) end
-    quickly("-O0", function()
-      for i, form in ipairs { "loops", "fibers" } do
-        modules[i] = module_as(form, { source = table.concat(text, "\n"),
-          expressions = expressions })
-      end
-    end)
-    local input, values = cg.zeros("uint32", 1024), {}
-    for i = 1, 1024 do values[i] = i * 2654435761 % 4294967296 end
-    input:upload(values)
+    local modules = forms.both({ source = table.concat(text, "\n"), expressions = expressions },
+      nil, "-O0", "loops")
+    local input = forms.numbers(1024)
     for k, size in ipairs(sizes) do
       assert.equal("loops", (modules[1]:kernel(expressions[k]):form()), size[3])
       for _, block in ipairs { { 16, 16 }, { 32, 8 }, { 8, 8 }, { 32, 32 }, { 12, 5 }, { 32 } } do
-        local got = {}
-        for i, module in ipairs(modules) do
-          local out = cg.zeros("uint32", 1024)
-          module:kernel(expressions[k]):launch(1, block, out, input, k)
-          got[i] = out:download()
-        end
-        assert.same(got[2], got[1], size[3])
+        forms.same(modules, expressions[k], 1, block, size[3], 1024, input, k)
       end
     end
   end)
@@ -224,20 +179,13 @@ describe("shapes of blocks", function()
   it("take branches on what a barrier gives", function()
     local text = {}
     for k, body in ipairs(branches) do
-      text[k] = ('extern "C" __global__ void branch%d(int *o) { const int t = threadIdx.x; ' ..
+      text[k] = ('extern "C" __global__ void branch%d(unsigned *o) { const int t = threadIdx.x; ' ..
         'const int i = blockIdx.x * blockDim.x + t; int r = 0; %s }'):format(k, body)
     end
-    text = table.concat(text, "\n")
-    local modules = { module_as(nil, text), module_as("fibers", text) }
+    local modules = forms.both(table.concat(text, "\n"))
     for k, body in ipairs(branches) do
       for _, threads in ipairs { 31, 32, 64, 100, 256 } do
-        local got = {}
-        for m, module in ipairs(modules) do
-          local out = cg.zeros("int32", 512)
-          module:kernel("branch" .. k):launch(2, threads, out)
-          got[m] = out:download()
-        end
-        assert.same(got[2], got[1], body)
+        forms.same(modules, "branch" .. k, 2, threads, body, 512)
       end
     end
   end)

@@ -1,11 +1,10 @@
 -- Kernels without barriers on the host device: in strips of 32 threads they do
 -- what they do thread by thread.
--- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60);
--- the first twenty with all optimizations.
 local cg = require "cgraphlua"
 local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
+local forms = dofile(here .. "/../support/forms.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
@@ -14,7 +13,6 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-local module_as, quickly = random_kernels.module_as, random_kernels.quickly
 
 describe("a kernel without barriers", function()
   teardown(device.nothing_alive)
@@ -22,39 +20,15 @@ describe("a kernel without barriers", function()
   it("gives in strips what it gives thread by thread, for random kernels", function()
     local shapes = { { 1, 64 }, { { 3, 2 }, { 37, 3 } }, { { 2, 2, 2 }, { 8, 5 } }, { 5, 20 },
       { { 1, 3 }, 250 } }
-    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 60
-    local input, values, strips = cg.zeros("uint32", 64), {}, 0
-    for i = 1, 64 do values[i] = i * 2654435761 % 4294967296 end
-    input:upload(values)
-    for first = 1, many, 20 do
-      local text = { random_kernels.plain_prelude }
-      for seed = first, first + 19 do
-        text[#text + 1] = random_kernels.plain_kernel("run" .. seed, seed)
-      end
-      text = table.concat(text, "\n")
-      local modules = quickly(first == 1 and "-O3" or "-O0", function()
-        return { module_as(nil, text), module_as("plain", text) }
-      end)
-      for seed = first, first + 19 do
-        local name, got = "run" .. seed, {}
-        strips = strips + (modules[1]:kernel(name):form() == "strips" and 1 or 0)
+    local input = forms.numbers(64)
+    forms.random { usual = 60, prelude = random_kernels.plain_prelude, form = "strips",
+      least = 0.4, against = "plain", make = random_kernels.plain_kernel,
+      try = function(modules, name, text)
         assert.equal("loop", (modules[2]:kernel(name):form()))
         for i, shape in ipairs(shapes) do
-          for m, module in ipairs(modules) do
-            local out = cg.zeros("uint32", 16 + 4 * 2000)
-            module:kernel(name):launch(shape[1], shape[2], out, input, 5 + i)
-            got[m] = out:download()
-          end
-          for j = 1, #got[1] do
-            if got[1][j] ~= got[2][j] then
-              error(("%s, shape %d: word %d is %d in strips, %d thread by thread"):format(name, i,
-                j, got[1][j], got[2][j]), 0)
-            end
-          end
+          forms.same(modules, name, shape[1], shape[2], text, 16 + 4 * 2000, input, 5 + i)
         end
-      end
-    end
-    assert.is_true(strips >= 0.4 * many, strips .. " of " .. many .. " run in strips")
+      end }
   end)
 
   it("adds up rows whose ends are in memory", function()
@@ -97,8 +71,8 @@ case $* in *max-unswitch*) echo "c++: CPU time limit exceeded" >&2; exit 1;; esa
 exec c++ "$@"
 ]])
     assert.equal(0, os.execute("chmod +x " .. compiler))
-    local made = random_kernels.with("CGRAPHLUA_CXX", compiler, function()
-      return module_as(nil, [[
+    local made = forms.with("CGRAPHLUA_CXX", compiler, function()
+      return forms.module_as(nil, [[
 extern "C" __global__ void guarded(int *x, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) x[i] += i;
@@ -275,18 +249,18 @@ extern "C" __global__ void place_sums(const float *x, const float *, float *y, i
 ]==]
 
   it("runs in the form that suits it, with the results of plain threads", function()
-    local forms = { product = "strips", columns = "strips", convolution = "strips",
+    local wanted = { product = "strips", columns = "strips", convolution = "strips",
       gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop",
       whiles = "loops", outside = "loops", older = "loops", copies = "loop",
       copies_whole = "loops", skips = "loop", hides = "loop", behind = "loop",
       places = "loop", place_sums = "strips", parts = "loops", shifted = "loops",
       twice = "loops", flat_grid = "loops", small_product = "loops", tiles = "loops",
       tiles_by_size_t = "loops", tiles_with_more = "loop" }
-    local modules = { module_as(nil, source), module_as("plain", source) }
+    local modules = { forms.module_as(nil, source), forms.module_as("plain", source) }
     local values = ffi.new "float[9216]"
     for i = 0, 9215 do values[i] = i * 7 % 16 end -- sums of products of these are exact
     local x, k = cg.from(values, "float"), cg.from(values, "float")
-    for name, form in pairs(forms) do
+    for name, form in pairs(wanted) do
       assert.equal(form, (modules[1]:kernel(name):form()), name)
       assert.equal("loop", (modules[2]:kernel(name):form()), name)
       for _, shape in ipairs { { 96, { 16, 16 } }, { 83, { 32, 8 } }, { 41, { 7, 5 } } } do

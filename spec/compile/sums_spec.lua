@@ -4,7 +4,7 @@ local cg = require "cgraphlua"
 local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
-local module_as = dofile(here .. "/../support/kernels.lua").module_as
+local module_as = dofile(here .. "/../support/forms.lua").module_as
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   return describe("a sum that no thread reads", function()

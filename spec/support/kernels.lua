@@ -1,52 +1,12 @@
---- Random kernels, for specs that run them in two forms.
+--- Random kernels, for specs that run them in two forms (forms.lua).
 -- A kernel is made from a seed.  All of its arithmetic is on unsigned numbers,
 -- every barrier is at a place that all threads of a block (or of a warp) reach
 -- together, and what one thread writes another reads behind a barrier, so any
 -- form must give the same bits.
-local cg = require "cgraphlua"
-local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local halving = dofile(here .. "/halving.lua")
 
-ffi.cdef [[
-int setenv(const char *name, const char *value, int replace);
-int unsetenv(const char *name);
-]]
-
 local M = {}
-
---- What fn returns or raises, with a variable of the environment set.
-function M.with(variable, value, fn)
-  local before = os.getenv(variable)
-  ffi.C.setenv(variable, value, 1)
-  local ok, result = pcall(fn)
-  if before then ffi.C.setenv(variable, before, 1) else ffi.C.unsetenv(variable) end
-  if not ok then error(result, 0) end
-  return result
-end
-
---- With a compiler that optimizes so much: with "-O0" it takes a tenth of the time.
-function M.quickly(level, fn)
-  local compiler = os.getenv "CGRAPHLUA_CXX"
-  return M.with("CGRAPHLUA_CXX",
-    (compiler and compiler ~= "" and compiler or "c++") .. " " .. level, fn)
-end
-
---- The module of a source, or of a table for cg.module, in a form of the host
--- device; nil: as it chooses.
-function M.module_as(form, source)
-  if type(source) == "string" then source = { source = source, file = "k.cu", line = 1 } end
-  local function make() return cg.module(source) end
-  return form and M.with("CGRAPHLUA_HOST_KERNELS", form, make) or make()
-end
-
---- 1 when the kernel has that form, else 0.  A text as loops that the compiler refuses
--- is a fault of who wrote the text.
-function M.count(kernel, form)
-  local is, why = kernel:form()
-  assert(why ~= "the compiler does not take it as loops", why)
-  return is == form and 1 or 0
-end
 
 --- What all kernels of a source share.
 M.prelude = [[

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "compile/host/host.h"
 
@@ -47,6 +48,11 @@ static FILE *open_dump(const char *option) {
 }
 
 
+static bool has_dump(const char *option) {
+  return access(strchr(option, '=') + 1, F_OK) == 0;
+}
+
+
 /* The kernel that a function of the dump runs unordered, or `none`. */
 static size_t loop_of(const char *function, size_t none) {
   static const char *const names[] = {"cgl_row<", "cgl_block<", "cgl_stride<",
@@ -85,6 +91,8 @@ static size_t find_memory(cgl_host_job *h) {
   char line[1024];
   size_t found = 0, kernel = image->nsignatures;
   bool body = false; /* past the function's declarations */
+  if (!file && !has_dump(h->dumps[1])) /* no pass ran that uses the claim */
+    return 0;
   if (!file) {
     for (size_t i = 0; i < image->nsignatures; i++)
       found += !h->ordered[i] && !(cgl_host_mode(h, i) & CGL_HOST_BARRIERS);
