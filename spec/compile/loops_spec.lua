@@ -772,6 +772,41 @@ extern "C" __global__ void k(int *x) {
     end
   end)
 
+  it("does no harm to the process when it overruns an array of its own", function()
+    local status, out, err = device.child [=[
+      local text = [[
+extern "C" __global__ void over(float *o, int at) {
+  __shared__ float s[32];
+  int t = threadIdx.x;
+  s[t % 32] = t;
+  __syncthreads();
+  s[at + t] = 1.5f;
+  __syncthreads();
+  o[t] = s[t % 32];
+}
+extern "C" __global__ void next(float *o) {
+  __shared__ float s[64];
+  s[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  o[threadIdx.x] = s[63 - threadIdx.x];
+}]]
+      local function try(name, ...)
+        local module, o = cg.module(text), cg.zeros("float", 64)
+        module:kernel(name):launch(40, 64, o, ...)
+        local ok, got = pcall(o.download, o)
+        return ok and got[1] or got.name .. got.message:match ": kernel over ([^,]*)"
+      end
+      for _, at in ipairs { 100, 1000, 10000, 100000, 1000000 } do
+        print(try("over", at))
+        collectgarbage()
+        collectgarbage()
+        cg.reset_device()
+        assert(try "next" == 63)
+      end]=]
+    local said = "CUDA_ERROR_ILLEGAL_ADDRESSran past the end of an array of its own\n"
+    assert.same({ 0, said:rep(5) }, { status, out }, err)
+  end)
+
   it("is named by the line of the source when it does not compile", function()
     local ok, e = pcall(module_as, "loops", { source = [[extern "C" __global__ void k(int *x) {
   __syncthreads();

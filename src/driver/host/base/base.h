@@ -57,6 +57,7 @@ typedef struct host_thread {
   } own;
   struct host_exec_run *launching; /* graph/exec.h */
   struct host_guard *guard;        /* a worker's; run/guard.c */
+  struct host_stack *stack;        /* for its kernels; run/stack.c */
   unsigned loops;                  /* run alone; run/parallel.c */
   uint64_t since, missed;          /* ns; run/parallel.c */
   char fail_text[320];             /* what host_fail_text returned last */

@@ -40,7 +40,7 @@ typedef struct block {
   uint32_t nalive;    /* lanes that have not left; 0 before the first barrier */
   uint32_t sum;       /* of the predicates so far */
   uint32_t released;  /* the sum of the barrier passed last */
-  uint32_t main_lane; /* the one on the worker's stack */
+  uint32_t main_lane; /* the one on the stack the block began on */
   int converted;      /* the block runs as fibers */
   uint32_t ready[MAX_WARPS]; /* lanes that can go on and are not chosen */
   uint32_t alive[MAX_WARPS]; /* lanes that have not left the kernel */
@@ -63,7 +63,7 @@ static cgl_fiber_abort abort_hook;
 static cgl_fiber_conditional conditional_hook;
 
 
-/* Ends the launch from the worker's own stack. */
+/* Ends the launch from the stack of the block. */
 CGL_FIBER_PLAIN static void end_launch(void) {
   block *b = mine;
   cgl_lane_entered(&b->contexts[b->main_lane], &b->contexts[b->main_lane]);

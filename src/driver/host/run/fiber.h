@@ -1,7 +1,7 @@
 /* Barriers and warp exchanges for kernels on the host device.
    A block starts as a plain loop over its threads.  The first thread that
    meets a barrier turns the block into fibers: that thread, the main lane,
-   stays on the worker's own stack, the threads after it get small stacks of
+   stays on the stack that the block began on, the threads after it get small stacks of
    their own, the threads before it have left the kernel.  Fibers switch only
    at barriers and exchanges, from each to the one after it; the last to arrive
    goes on without a switch.
@@ -22,8 +22,8 @@ typedef void (*cgl_fiber_conditional)(uint64_t handle, uint32_t value);
 const cgl_host_runtime *cgl_fiber_runtime(void);
 
 /* Sets the functions that end a launch and set a conditional handle; call once,
-   before the first kernel runs.  `abort` is called on the worker's own
-   stack, never on a fiber's, and must not return (siglongjmp is fine);
+   before the first kernel runs.  `abort` is called on the stack that the block
+   began on, never on a fiber's, and must not return (siglongjmp is fine);
    `why` is valid until the worker's next launch. */
 void cgl_fiber_set_hooks(cgl_fiber_abort abort,
                          cgl_fiber_conditional set_conditional);

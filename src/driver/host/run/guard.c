@@ -131,6 +131,9 @@ static void judge_fault(int number, const siginfo_t *info, const void *context,
   } else if (number == SIGILL) {
     fault->code = CUDA_ERROR_ILLEGAL_INSTRUCTION;
     why = "trapped";
+  } else if (host_stack_is_past(fault->address)) {
+    fault->code = CUDA_ERROR_ILLEGAL_ADDRESS;
+    why = "ran past the end of an array of its own, shared or a thread's";
   } else if (cgl_fiber_is_guard(info->si_addr) ||
              (sp && fault->address + 65536 > sp &&
               fault->address < sp + 4096)) {
@@ -230,6 +233,7 @@ void host_guard_thread_leave(void) {
   *link = guard->next;
   pthread_mutex_unlock(&guards_mutex);
   cgl_fiber_thread_exit();
+  host_stack_thread_exit();
   if (guard->own_stack.ss_sp) {
     sigaltstack(&guard->old_stack, NULL);
     munmap(guard->own_stack.ss_sp, STACK_BYTES);
@@ -327,6 +331,7 @@ bool host_guard_run(void (*body)(void *), void *argument,
   }
   unblock_caught();
   cgl_fiber_reset();
+  host_stack_reset();
   *fault = guard_here()->fault;
   limit_describe(guard_here()->limits, fault);
   return false;

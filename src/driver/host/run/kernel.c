@@ -1,4 +1,5 @@
 /* Kernels: the arguments of a launch, and its blocks on the workers. */
+#include "driver/host/run/fiber.h"
 #include "driver/host/run/run.h"
 
 #include <stdlib.h>
@@ -27,10 +28,17 @@ typedef struct span {
 } span;
 
 
-static void run_span(void *argument) {
+static void run_image(void *argument) {
   const span *s = argument;
   const host_kernel_op *op = s->launch->op;
   op->function->kernel->run(op->params, &s->launch->dims, s->first, s->last);
+}
+
+
+static void run_span(void *argument) {
+  if (!host_stack_run(run_image, argument))
+    cgl_fiber_runtime()->abort(CUDA_ERROR_OUT_OF_MEMORY,
+                               "has no memory for a stack");
 }
 
 

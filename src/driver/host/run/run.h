@@ -5,7 +5,8 @@
    Invariants: tasks run without host_lock; a fence goes from pending to done
    once and stays done; code that touches device memory runs in a fault frame,
    and a thread is inside at most one; a kernel is interrupted only at an
-   instruction of its own module, so it holds no lock. */
+   instruction of its own module, so it holds no lock; nothing but the kernel
+   has frames on the stack that it runs on. */
 #ifndef CGL_HOST_RUN_H
 #define CGL_HOST_RUN_H
 
@@ -128,6 +129,19 @@ host_guard *host_guard_new(void);
    the end the guard goes. */
 void host_guard_thread_enter(void);
 void host_guard_thread_leave(void);
+
+/* ---- the stack of kernels (stack.c) ---- */
+
+typedef struct host_stack host_stack;
+/* Runs body(argument) on the calling worker's stack for kernels; false when
+   there is no memory for one. */
+bool host_stack_run(void (*body)(void *), void *argument);
+/* The stack was left by a jump to the worker's own. */
+void host_stack_reset(void);
+/* Does an address lie above it, where an array that is overrun leads?  Safe in
+   a signal handler. */
+bool host_stack_is_past(uintptr_t address);
+void host_stack_thread_exit(void); /* gives the memory back */
 
 /* ---- the watch on kernels that do not end (watch.c) ---- */
 
