@@ -1,10 +1,10 @@
 /* Barriers and warp exchanges for kernels on the host device.
    A block starts as a plain loop over its threads.  The first thread that
    meets a barrier turns the block into fibers: that thread, the main lane,
-   stays on the stack that the block began on, the threads after it get small stacks of
-   their own, the threads before it have left the kernel.  Fibers switch only
-   at barriers and exchanges, from each to the one after it; the last to arrive
-   goes on without a switch.
+   stays on the stack that the block began on, the threads after it get small
+   stacks of their own, the threads before it have left the kernel.  Fibers
+   switch only at barriers and exchanges, from each to the one after it; the
+   last to arrive goes on without a switch.
    Invariant: lanes begin in their order; lanes alive = lanes running, chosen,
    ready or not begun + lanes that wait; when lanes wait and no other can run,
    the barrier is divergent and the launch is aborted with 719.  All state
