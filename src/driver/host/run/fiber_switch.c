@@ -8,6 +8,7 @@
 #undef cgl_lane_make_main
 #undef cgl_lane_make
 #undef cgl_lane_switch
+#undef cgl_lane_call
 #undef cgl_lane_entered
 #undef cgl_lane_leaving
 #undef cgl_lane_abandoned
@@ -68,7 +69,28 @@ __asm__(".text\n"
         "  popq %rbp\n"
         "  popq %rcx\n"
         "  jmp *%rcx\n"
-        ".size cgl_fiber_begin,.-cgl_fiber_begin\n");
+        ".size cgl_fiber_begin,.-cgl_fiber_begin\n"
+        ".globl cgl_fiber_call\n"
+        ".hidden cgl_fiber_call\n"
+        ".type cgl_fiber_call,@function\n"
+        ".balign 16\n"
+        "cgl_fiber_call:\n"
+        "  .cfi_startproc\n"
+        "  pushq %rbp\n"
+        "  .cfi_def_cfa_offset 16\n"
+        "  .cfi_offset %rbp, -16\n"
+        "  movq %rsp, %rbp\n"
+        "  .cfi_def_cfa_register %rbp\n"
+        "  movq %rdx, %rsp\n"
+        "  movq %rdi, %rax\n"
+        "  movq %rsi, %rdi\n"
+        "  call *%rax\n"
+        "  movq %rbp, %rsp\n"
+        "  popq %rbp\n"
+        "  .cfi_def_cfa %rsp, 8\n"
+        "  ret\n"
+        "  .cfi_endproc\n"
+        ".size cgl_fiber_call,.-cgl_fiber_call\n");
 #elif defined __aarch64__
 #define SAVED(op)                   \
   "  " op " x19, x20, [sp, #0]\n"   \
@@ -116,7 +138,22 @@ __asm__(".text\n"
                                   "ldp") "  add sp, sp, #160\n"
                                          "  br x30\n"
                                          ".size "
-                                         "cgl_fiber_begin,.-cgl_fiber_begin\n");
+                                         "cgl_fiber_begin,.-cgl_fiber_begin\n"
+                                         ".globl cgl_fiber_call\n"
+                                         ".hidden cgl_fiber_call\n"
+                                         ".type cgl_fiber_call,%function\n"
+                                         "cgl_fiber_call:\n"
+                                         "  stp x29, x30, [sp, #-16]!\n"
+                                         "  mov x29, sp\n"
+                                         "  mov x9, x0\n"
+                                         "  mov x0, x1\n"
+                                         "  mov sp, x2\n"
+                                         "  blr x9\n"
+                                         "  mov sp, x29\n"
+                                         "  ldp x29, x30, [sp], #16\n"
+                                         "  ret\n"
+                                         ".size cgl_fiber_call,"
+                                         ".-cgl_fiber_call\n");
 #undef SAVED
 #endif
 
@@ -184,6 +221,41 @@ CGL_FIBER_PLAIN void cgl_lane_switch(cgl_lane *from, cgl_lane *to,
 #endif
 #ifdef CGL_FIBER_ASAN
   __sanitizer_finish_switch_fiber(from->fake, NULL, NULL);
+#endif
+}
+
+
+#ifdef CGL_FIBER_ASAN
+typedef struct lane_called {
+  cgl_lane *from, *to;
+  void (*body)(void *);
+  void *argument;
+} lane_called;
+
+
+CGL_FIBER_PLAIN static void lane_run(void *argument) {
+  lane_called *c = argument;
+  cgl_lane_entered(c->to, c->from);
+  c->body(c->argument);
+  cgl_lane_leaving(c->from);
+}
+#endif
+
+
+CGL_FIBER_PLAIN void cgl_lane_call(cgl_lane *from, cgl_lane *to,
+                                   void (*body)(void *), void *argument) {
+#if defined CGL_FIBER_UCONTEXT
+  (void)from;
+  (void)to;
+  body(argument);
+#elif defined CGL_FIBER_ASAN
+  lane_called c = {from, to, body, argument};
+  __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->size);
+  cgl_fiber_call(lane_run, &c, to->sp);
+  __sanitizer_finish_switch_fiber(from->fake, NULL, NULL);
+#else
+  (void)from;
+  cgl_fiber_call(body, argument, to->sp);
 #endif
 }
 

@@ -81,6 +81,12 @@ void cgl_lane_make(cgl_lane *context, void *bottom, size_t size,
    begun.  Returns when a context goes on with `from`. */
 void cgl_lane_switch(cgl_lane *from, cgl_lane *to, void (*begin)(void *));
 
+/* Runs body(argument) on the stack of `to`, which has not begun and does not
+   begin by it; `from` is the context of the caller's.  Elsewhere than on x86-64
+   and AArch64 the caller's own stack serves. */
+void cgl_lane_call(cgl_lane *from, cgl_lane *to, void (*body)(void *),
+                   void *argument);
+
 /* First thing on a new stack; tells where the worker's own stack is. */
 void cgl_lane_entered(cgl_lane *self, cgl_lane *main);
 
@@ -110,6 +116,10 @@ void cgl_fiber_swap(void **save, void *to, void (*begin)(void *));
 __attribute__((noreturn)) void cgl_fiber_begin(void **unused, void *to,
                                                void (*begin)(void *));
 
+/* Calls body(argument) with the stack `top`; all returns are where the
+   processor expects them. */
+void cgl_fiber_call(void (*body)(void *), void *argument, void *top);
+
 CGL_FIBER_PLAIN static inline void cgl_lane_set(cgl_lane *context, void *bottom,
                                                 size_t size,
                                                 cgl_lane_start start) {
@@ -125,6 +135,8 @@ CGL_FIBER_PLAIN static inline void cgl_lane_set(cgl_lane *context, void *bottom,
 #define cgl_lane_make cgl_lane_set
 #define cgl_lane_switch(from, to, begin) \
   cgl_fiber_swap(&(from)->sp, (to)->sp, begin)
+#define cgl_lane_call(from, to, body, argument) \
+  ((void)(from), cgl_fiber_call(body, argument, (to)->sp))
 #define cgl_lane_entered(self, main) ((void)(self))
 #define cgl_lane_leaving(to) ((void)(to))
 #define cgl_lane_abandoned(main) ((void)(main))

@@ -17,8 +17,7 @@ enum {
 
 struct host_stack {
   cgl_lane worker, kernel; /* their contexts */
-  void (*body)(void *);
-  bool taken; /* by a kernel that runs */
+  bool taken;              /* by a kernel that runs */
   unsigned char *memory;
 };
 
@@ -31,6 +30,7 @@ static host_stack *stack_new(void) {
   if (s && memory != MAP_FAILED &&
       mprotect(memory + BELOW, STACK, PROT_READ | PROT_WRITE) == 0) {
     s->memory = memory;
+    cgl_lane_make(&s->kernel, memory + BELOW, STACK, (cgl_lane_start){0});
     return s;
   }
   if (memory != MAP_FAILED)
@@ -40,32 +40,15 @@ static host_stack *stack_new(void) {
 }
 
 
-CGL_FIBER_PLAIN static cgl_lane_choice stack_left(void) {
-  host_stack *s = host_thread_here->stack;
-  cgl_lane_leaving(&s->worker);
-  return (cgl_lane_choice){&s->worker, NULL};
-}
-
-
-CGL_FIBER_PLAIN static void stack_main(void *argument) {
-  host_stack *s = host_thread_here->stack;
-  cgl_lane_entered(&s->kernel, &s->worker);
-  s->body(argument);
-}
-
-
 CGL_FIBER_PLAIN bool host_stack_run(void (*body)(void *), void *argument) {
   host_stack *s = host_thread_here->stack;
   if (!s)
     s = host_thread_here->stack = stack_new();
   if (!s)
     return false;
-  s->body = body;
   s->taken = true;
   cgl_lane_make_main(&s->worker);
-  cgl_lane_make(&s->kernel, s->memory + BELOW, STACK,
-                (cgl_lane_start){argument, stack_left});
-  cgl_lane_switch(&s->worker, &s->kernel, stack_main);
+  cgl_lane_call(&s->worker, &s->kernel, body, argument);
   s->taken = false;
   return true;
 }
