@@ -14,13 +14,14 @@
 #include "compile/frontend/types.h"
 
 enum {
-  CGL_USES_BARRIER = 1,    /* barriers or warp collectives */
-  CGL_USES_SHARED = 2,     /* __shared__ */
-  CGL_USES_DYNAMIC = 4,    /* extern __shared__ */
-  CGL_NEEDS_THREADS = 8,   /* threadIdx.x or blockIdx.x outside the idiom */
-  CGL_USES_LOCALS = 16,    /* local arrays, which forbid ivdep */
-  CGL_USES_INDEX = 32,     /* any position along x */
-  CGL_TAKES_REFERENCE = 64 /* a parameter is a reference */
+  CGL_USES_BARRIER = 1,     /* barriers or warp collectives */
+  CGL_USES_SHARED = 2,      /* __shared__ */
+  CGL_USES_DYNAMIC = 4,     /* extern __shared__ */
+  CGL_NEEDS_THREADS = 8,    /* threadIdx.x or blockIdx.x outside the idiom */
+  CGL_USES_LOCALS = 16,     /* local arrays, which forbid ivdep */
+  CGL_USES_INDEX = 32,      /* any position along x */
+  CGL_TAKES_REFERENCE = 64, /* a parameter is a reference */
+  CGL_USES_GROUPS = 128     /* cooperative groups */
 };
 
 /* The header of a grid-stride loop in the source's text (see stride.c). */
@@ -121,6 +122,9 @@ bool cgl_program_is_partial(const cgl_program *program);
 
 /* Does it include cuComplex.h? */
 bool cgl_program_is_complex(const cgl_program *program);
+
+/* Does it include cooperative_groups.h? */
+bool cgl_program_has_groups(const cgl_program *program);
 
 /* Did a conditional or a header decide what was read, so that a compiler may
    have read something else? */

@@ -513,7 +513,13 @@ static void read_scope(cursor *c, const char *scope, bool c_linkage) {
 
 /* Reads the declarations of the preprocessed tokens; NULL without memory. */
 static cgl_program *read_program(cgl_program *p) {
-  cursor c = {.program = p, .at = p->pp.out.at, .count = p->pp.out.count};
+  p->row = &p->pp.out;
+  if (cgl_program_has_groups(p)) {
+    p->row = &p->lowered;
+    p->failed |=
+        cgl_program_lower_groups(&p->pp.out, &p->arena, &p->lowered) != 0;
+  }
+  cursor c = {.program = p, .at = p->row->at, .count = p->row->count};
   while (c.i < c.count && !p->failed) {
     read_scope(&c, "", false);
     c.i++; /* a stray `}` */
@@ -565,6 +571,7 @@ void cgl_program_free(cgl_program *p) {
     return;
   cgl_program_free(p->guess);
   cgl_pp_free(&p->pp);
+  cgl_tokens_free(&p->lowered);
   cgl_arena_free(&p->arena);
   free(p->chunks);
   free(p->kernels);
@@ -594,7 +601,12 @@ bool cgl_program_is_partial(const cgl_program *p) {
 
 
 bool cgl_program_is_complex(const cgl_program *p) {
-  return p->pp.complex;
+  return p->pp.complex || (p->guess && p->guess->pp.complex);
+}
+
+
+bool cgl_program_has_groups(const cgl_program *p) {
+  return p->pp.groups || (p->guess && p->guess->pp.groups);
 }
 
 

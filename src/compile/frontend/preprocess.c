@@ -381,6 +381,10 @@ bool cgl_pp_is_known_header(const char *name, size_t length) {
       "cuda.h",
       "device_launch_parameters.h",
       "cuComplex.h",
+      "cooperative_groups.h",
+      "cooperative_groups/reduce.h",
+      "cooperative_groups/scan.h",
+      "cooperative_groups/memcpy_async.h",
       "vector_types.h",
       "vector_functions.h",
       "math_constants.h",
@@ -532,6 +536,7 @@ static void include_file(cgl_pp *pp, const cgl_token *at, size_t count,
   cgl_included *file = NULL;
   if (name && cgl_pp_is_known_header(name, strlen(name))) {
     pp->complex |= !strcmp(name, "cuComplex.h");
+    pp->groups |= !strncmp(name, "cooperative_groups", 18);
     return;
   }
   pp->steps += 100;

@@ -30,6 +30,7 @@ typedef struct cgl_pp {
   cgl_text wanted; /* every header that was looked for, NUL after each */
   bool partial;    /* an include was not found */
   bool complex;    /* cuComplex.h is included */
+  bool groups;     /* cooperative_groups.h, or what belongs to it, is */
   bool guessed;    /* a conditional, or a header, decided what is read */
   int steps;       /* macro calls made, bounded */
 } cgl_pp;

@@ -53,6 +53,8 @@ struct cgl_program {
   size_t length;
   cgl_program *guess; /* what was read before the compiler was asked */
   cgl_pp pp;
+  cgl_tokens lowered;    /* without groups (groups.c) */
+  const cgl_tokens *row; /* what is read: it, or what the pp gave */
   cgl_arena arena;
   cgl_chunk *chunks;
   size_t nchunks, chunk_room;
@@ -119,5 +121,11 @@ bool cgl_reach_declares(const cgl_program *program, const cgl_token *name);
 void cgl_program_find_loop(cgl_program *program, const cgl_declared *kernel,
                            const cgl_alias *aliases, cgl_arena *arena,
                            cgl_signature *signature);
+
+/* Appends the row's tokens, with cooperative groups as the barriers, intrinsics
+   and places that they stand for, as far as they are understood.  Texts are
+   taken from the arena.  Returns 0, or -1 without memory. */
+int cgl_program_lower_groups(const cgl_tokens *from, cgl_arena *arena,
+                             cgl_tokens *out);
 
 #endif

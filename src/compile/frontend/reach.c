@@ -252,17 +252,6 @@ static int compare_names(const void *a, const void *b) {
 }
 
 
-void cgl_reach_mark(cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++) {
-    cgl_chunk *chunk = &p->chunks[i];
-    chunk->features = own_features(chunk->at, chunk->count);
-    add_names(p, i);
-  }
-  if (p->nnames)
-    qsort(p->names, p->nnames, sizeof *p->names, compare_names);
-}
-
-
 /* The first of the sorted names that is not below `name`. */
 static size_t first_name(const cgl_program *p, const cgl_token *name) {
   size_t low = 0, high = p->nnames;
@@ -293,6 +282,82 @@ bool cgl_reach_declares(const cgl_program *p, const cgl_token *name) {
 }
 
 
+/* Is a group's doing left over at i, that may be a barrier or name a place?
+   What is understood of groups is gone (groups.c). */
+static bool is_group(const cgl_program *p, const cgl_chunk *c, size_t i) {
+  static const char *const words[] = {
+      "this_thread_block", "this_grid",         "coalesced_threads",
+      "thread_block",      "thread_block_tile", "tiled_partition",
+      "thread_group",      "coalesced_group",   "grid_group",
+      "binary_partition",  "labeled_partition", NULL};
+  static const char *const members[] = {"sync",
+                                        "thread_rank",
+                                        "size",
+                                        "num_threads",
+                                        "group_index",
+                                        "thread_index",
+                                        "dim_threads",
+                                        "group_dim",
+                                        "num_blocks",
+                                        "block_rank",
+                                        "block_index",
+                                        "dim_blocks",
+                                        "meta_group_rank",
+                                        "meta_group_size",
+                                        "shfl",
+                                        "shfl_up",
+                                        "shfl_down",
+                                        "shfl_xor",
+                                        "any",
+                                        "all",
+                                        "ballot",
+                                        "match_any",
+                                        "match_all",
+                                        "barrier_arrive",
+                                        "barrier_wait",
+                                        NULL};
+  static const char *const functions[] = {"sync",           "thread_rank",
+                                          "group_size",     "reduce",
+                                          "inclusive_scan", "exclusive_scan",
+                                          "memcpy_async",   "wait",
+                                          "wait_prior",     NULL};
+  const cgl_token *t = &c->at[i];
+  if (t->kind != CGL_TOKEN_NAME || i + 1 >= c->count)
+    return false;
+  if (cgl_token_is_of(t, words))
+    return true;
+  if (!cgl_token_is_any(t + 1, "(", "<"))
+    return false;
+  if (i && cgl_token_is_any(t - 1, ".", "->", "::") &&
+      cgl_token_is_of(t, members))
+    return true;
+  return cgl_token_is_of(t, functions) && !cgl_reach_declares(p, t);
+}
+
+
+/* Whatever a group does may be done. */
+static void mark_groups(cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++)
+    for (size_t k = 0; k < p->chunks[i].count; k++)
+      if (is_group(p, &p->chunks[i], k))
+        p->chunks[i].features |= CGL_USES_GROUPS | CGL_USES_BARRIER |
+                                 CGL_NEEDS_THREADS | CGL_USES_INDEX;
+}
+
+
+void cgl_reach_mark(cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++) {
+    cgl_chunk *chunk = &p->chunks[i];
+    chunk->features = own_features(chunk->at, chunk->count);
+    add_names(p, i);
+  }
+  if (p->nnames)
+    qsort(p->names, p->nnames, sizeof *p->names, compare_names);
+  if (cgl_program_has_groups(p))
+    mark_groups(p);
+}
+
+
 /* Puts every chunk that `name` may stand for on the list, once. */
 static void follow_name(cgl_program *p, const cgl_token *name, size_t *list,
                         size_t *n) {
@@ -310,7 +375,8 @@ static void follow_name(cgl_program *p, const cgl_token *name, size_t *list,
 unsigned cgl_reach_features(cgl_program *p, size_t which, unsigned *others) {
   unsigned features = CGL_USES_BARRIER | CGL_USES_SHARED | CGL_USES_DYNAMIC |
                       CGL_NEEDS_THREADS | CGL_USES_LOCALS | CGL_USES_INDEX |
-                      CGL_TAKES_REFERENCE;
+                      CGL_TAKES_REFERENCE |
+                      (cgl_program_has_groups(p) ? CGL_USES_GROUPS : 0);
   size_t *list = malloc((p->nchunks + 1) * sizeof *list), n = 0;
   if (others)
     *others = features;

@@ -25,6 +25,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_complex);
+  cgl_text_put(out, cgl_text_device_groups);
   cgl_text_put(out, cgl_text_device_sums);
   cgl_text_put(out, cgl_text_device_run);
   cgl_text_put(out, cgl_text_device_loops);
@@ -69,9 +70,12 @@ static void add_header(const cgl_job *job, cgl_text *out) {
                {"CGL_WITH_INTEGERS", integers},
                {"CGL_WITH_VECTORS", vectors}};
   bool all = cgl_program_is_partial(job->program);
+  const bool groups = cgl_program_has_groups(job->program);
   bool has_half = all, has_integers = all;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    const bool found = names_any(job, parts[i].words);
+    const bool found =
+        names_any(job, parts[i].words) ||
+        (groups && (parts[i].words == warp || parts[i].words == integers));
     if (found)
       cgl_text_print(out, "#define %s 1\n", parts[i].macro);
     has_half |= found && parts[i].words == half;
@@ -94,6 +98,8 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_random);
   if (cgl_program_is_complex(job->program))
     cgl_text_put(out, cgl_text_device_complex);
+  if (cgl_program_has_groups(job->program))
+    cgl_text_put(out, cgl_text_device_groups);
   if (job->program->nsums) {
     cgl_text_put(out, "#define CGL_WITH_SUMS 1\n");
     cgl_text_put(out, cgl_text_device_sums);
@@ -218,7 +224,8 @@ int cgl_host_choose_loops(cgl_host_job *h) {
     cgl_text text = {0};
     const char *why = fibers    ? "$CGRAPHLUA_HOST_KERNELS asks for them"
                       : partial ? "an included file was not found"
-                                : NULL;
+                      : s->features & CGL_USES_GROUPS ? "cooperative groups"
+                                                      : NULL;
     int line = s->line;
     if (!(s->features & CGL_USES_BARRIER)) {
       if (!why && !(asked && strcmp(asked, "plain") == 0))

@@ -219,9 +219,9 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
     if (open >= c->count || !cgl_token_is(&c->at[open], "{"))
       continue;
     out->templates = (row){NULL, 0};
-    if (c->at > t->program->pp.out.at && cgl_token_is(&c->at[-1], ">")) {
+    if (c->at > t->program->row->at && cgl_token_is(&c->at[-1], ">")) {
       const cgl_token *from = c->at - 1;
-      while (from > t->program->pp.out.at && !cgl_token_is(from, "template"))
+      while (from > t->program->row->at && !cgl_token_is(from, "template"))
         from--;
       if (cgl_token_is(from, "template"))
         out->templates =

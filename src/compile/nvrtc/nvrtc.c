@@ -236,6 +236,7 @@ void cgl_nvrtc_device_text(cgl_text *out) {
   cgl_text_put(out, wait_text);
   cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_complex);
+  cgl_text_put(out, cgl_text_device_groups);
   add_question(out);
 }
 
@@ -375,6 +376,8 @@ static void write_source(const cgl_job *job, source_form form, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_random);
   if (cgl_program_is_complex(job->program))
     cgl_text_put(out, cgl_text_device_complex);
+  if (cgl_program_has_groups(job->program))
+    cgl_text_put(out, cgl_text_device_groups);
   cgl_source_put_own_types(job->program, out);
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);

@@ -1,0 +1,162 @@
+-- Cooperative groups: on every device what CUDA's own header gives on a GPU, and on the
+-- host device the same as loops and as fibers.
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local forms = dofile(here .. "/../support/forms.lua")
+local host = not (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda"
+
+local file = here .. "/groups.cu"
+
+-- One number for all that a launch wrote, in the order in which it lies: what CUDA 13.0's
+-- cooperative_groups.h gives on an H200.  Grid and block, words and the number.
+local recorded = {
+  { "block", { 2, 2 }, 64, 2048, 14164084 },
+  { "tiles32", 2, 64, 2560, 7221880 },
+  { "tiles8", 2, 64, 2560, 12578354 },
+  { "block", { 2, 2 }, 128, 4096, 8510900 },
+  { "tiles32", 2, 128, 5120, 13283226 },
+  { "tiles8", 2, 128, 5120, 10785016 },
+  { "block", { 2, 2 }, 32, 1024, 1697268 },
+  { "tiles32", 2, 32, 1280, 8667158 },
+  { "tiles8", 2, 32, 1280, 14171212 },
+  { "block", 4, { 8, 4, 2 }, 2048, 9786996 },
+  { "tiles8", 2, { 8, 8 }, 2560, 12578354 },
+  { "lanes", 2, 64, 1536, 15590346 },
+  { "sums", 2, 64, 1024, 14003055 },
+  { "sums", 2, 128, 1024, 14240006 },
+  { "sums", 2, 32, 1024, 6521613 },
+  { "sums", 2, 256, 1024, 1514598 },
+  { "scans", 2, 64, 1024, 7598538 },
+  { "scans", 2, 128, 1024, 7832468 },
+  { "scans", 2, 32, 1024, 9966870 },
+  { "scans", 2, 256, 1024, 2983720 },
+  { "scans", 2, { 32, 4 }, 1024, 16589716 },
+  { "scans", 2, { 16, 4 }, 1024, 1399242 },
+  { "mirror", 2, 64, 1024, 8270878 },
+  { "mirror", 2, 128, 1024, 13241926 },
+  { "mirror", 2, 32, 1024, 14144222 },
+  { "mirror", 2, 256, 1024, 5725324 },
+  { "mirror", 2, { 32, 4 }, 1024, 14435206 },
+  { "mirror", 2, { 16, 4 }, 1024, 3897918 },
+  { "line", 2, 64, 1024, 10189592 },
+  { "line", 2, 128, 1024, 10189592 },
+  { "line", 2, 32, 1024, 10189592 },
+  { "line", 2, 256, 1024, 10189592 },
+  { "line", 2, { 32, 4 }, 1024, 10189592 },
+  { "line", 2, { 16, 4 }, 1024, 10189592 },
+}
+
+local function input()
+  local values = {}
+  for i = 1, 128 do values[i] = i * 7919 % 97 end
+  return cg.from(values, "int32")
+end
+
+local function number_of(kernel, grid, block, words, x)
+  local out, number = cg.zeros("int32", words), 0
+  kernel:launch(grid, block, out, x)
+  for _, v in ipairs(out:download()) do number = (number * 33 + v % 65536) % 16777216 end
+  return number
+end
+
+describe("cooperative groups", function()
+  teardown(device.nothing_alive)
+
+  for _, form in ipairs(host and { "loops", "fibers" } or { "device" }) do
+    it("give what CUDA's give, as " .. form, function()
+      local module, x = forms.module_as(host and form or nil, { file = file }), input()
+      for _, row in ipairs(recorded) do
+        assert.equal(row[5], number_of(module:kernel(row[1]), row[2], row[3], row[4], x),
+          row[1] .. " " .. row[4])
+      end
+    end)
+  end
+
+  if not host then return end
+
+  it("are read as what they are made of", function()
+    local module = cg.module { file = file }
+    for _, name in ipairs { "sums", "scans", "mirror", "line" } do
+      assert.same({ "loops" }, { module:kernel(name):form() }, name)
+    end
+    for _, name in ipairs { "block", "tiles32", "tiles8", "lanes" } do
+      assert.same({ "fibers", "cooperative groups" },
+        { unpack({ module:kernel(name):form() }, 1, 2) }, name)
+    end
+  end)
+
+  --- How the kernel k with this body runs, and why.
+  local function form_of(body, more)
+    local form, why = cg.kernel("#include <cooperative_groups.h>\n" .. (more or
+      "namespace cg = cooperative_groups;\n") .. ([[
+      extern "C" __global__ void k(unsigned *x, int n) {
+        __shared__ unsigned s[64];
+        s[threadIdx.x] = n;
+        %s
+      }]]):format(body)):form()
+    return why and form .. ": " .. why or form
+  end
+
+  it("are known by whatever name they have", function()
+    for _, body in ipairs {
+      "auto b = cg::this_thread_block(); b.sync(); x[0] = s[b.thread_rank() ^ 1];",
+      "const auto b = cg::this_thread_block(); cg::sync(b); x[b.size()] = s[0];",
+      "cg::thread_block b = cg::this_thread_block(); { cg::thread_block b = "
+        .. "cooperative_groups::this_thread_block(); b.sync(); } cg::sync(b); x[n] = s[0];",
+      "cg::this_thread_block().sync(); x[cg::this_thread_block().thread_rank()] = s[3];",
+      "cg::sync(cg::this_thread_block()); x[cg::this_grid().thread_rank()] = s[3];",
+      "auto t = cg::tiled_partition<4>(cg::this_thread_block()); t.sync(); "
+        .. "x[n] = t.shfl_xor(s[3], 1) + t.meta_group_rank();",
+      "for (auto t = cg::tiled_partition<32>(cg::this_thread_block()); n > 0; n--) "
+        .. "{ x[n] = t.ballot(s[n]); }",
+    } do
+      assert.equal("loops", form_of(body), body)
+    end
+    assert.equal("loops", form_of("thread_block b = this_thread_block(); sync(b); x[n] = s[1];",
+      "using namespace cooperative_groups;\n"))
+    assert.equal("loops", form_of("auto b = cg::this_thread_block(); all(b, s); x[n] = s[1];", [[
+      namespace cg = cooperative_groups;
+      __device__ void all(const cg::thread_block &b, unsigned *s) {
+        cg::sync(b);
+        s[b.thread_rank()]++;
+        b.sync();
+      }]]))
+  end)
+
+  it("run as fibers where they are not understood", function()
+    for _, body in ipairs {
+      "auto g = cg::coalesced_threads(); g.sync(); x[g.thread_rank()] = s[0];",
+      "cg::thread_group g = cg::this_thread_block(); g.sync(); x[n] = s[0];",
+      "auto b = cg::this_thread_block(), c = b; c.sync(); x[n] = s[0];",
+      "auto b = cg::this_thread_block(); b.sync(); cg::thread_group(b).sync(); x[n] = 1;",
+      "auto t = cg::tiled_partition<16>(cg::tiled_partition<32>(cg::this_thread_block())); "
+        .. "x[n] = t.meta_group_rank();",
+    } do
+      assert.equal("fibers: cooperative groups", form_of(body), body)
+    end
+    assert.equal("fibers: cooperative groups", form_of("f(cg::this_thread_block());", [[
+      namespace cg = cooperative_groups;
+      template <class G> __device__ void f(G g) { g.sync(); }]]))
+  end)
+
+  it("leave other names alone", function()
+    assert.equal("loops", form_of([[
+      list sync; sync.put(3);
+      auto b = cg::this_thread_block();
+      for (int size = 1; size < 8; size++) { b.sync(); s[b.thread_rank()] += size; }
+      { int b = n; x[b] = s[1]; } [](int b) { return b; }(n);
+      x[reduce(n)] = sync.n;]], [[
+      namespace cg = cooperative_groups;
+      struct list { int n; __device__ void put(int k) { n = k; } };
+      __device__ int reduce(int n) { return n & 3; }]]))
+  end)
+
+  it("say that a grid cannot wait", function()
+    local ok, e = pcall(cg.kernel, [[
+      #include <cooperative_groups.h>
+      extern "C" __global__ void k(int *x) { cooperative_groups::this_grid().sync(); }]])
+    assert.is_false(ok)
+    assert.is_truthy(e.message:find("a grid cannot wait", 1, true), e.message)
+  end)
+end)
