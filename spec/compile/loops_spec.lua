@@ -796,7 +796,7 @@ extern "C" __global__ void next(float *o) {
         local ok, got = pcall(o.download, o)
         return ok and got[1] or got.name .. got.message:match ": kernel over ([^,]*)"
       end
-      for _, at in ipairs { 100, 1000, 10000, 100000, 1000000 } do
+      for _, at in ipairs { 100, 1000, 10000, 100000, 1000000, 4000000 } do
         print(try("over", at))
         collectgarbage()
         collectgarbage()
@@ -804,7 +804,33 @@ extern "C" __global__ void next(float *o) {
         assert(try "next" == 63)
       end]=]
     local said = "CUDA_ERROR_ILLEGAL_ADDRESSran past the end of an array of its own\n"
-    assert.same({ 0, said:rep(5) }, { status, out }, err)
+    assert.same({ 0, said:rep(6) }, { status, out }, err)
+  end)
+
+  it("does no harm to the process when it overruns one by little", function()
+    local status, out, err = device.child([=[
+      local text = [[
+extern "C" __global__ void over(unsigned *o, int at) {
+  __shared__ unsigned s[32];
+  int t = threadIdx.x;
+  s[t % 32] = t;
+  __syncthreads();
+  if (t < 2) s[at + t] = 2147483647u;
+  __syncthreads();
+  o[t] = s[t % 32];
+}]]
+      for at = 32, 90, 2 do
+        local module, o = cg.module(text), cg.zeros("uint32", 64)
+        module:kernel "over":launch(40, 64, o, at)
+        if not pcall(cg.synchronize) then
+          module, o = nil, nil
+          collectgarbage()
+          collectgarbage()
+          cg.reset_device()
+        end
+      end
+      print "lives"]=], "CGRAPHLUA_KERNEL_SECONDS=0.2")
+    assert.same({ 0, "lives\n" }, { status, out }, err)
   end)
 
   it("is named by the line of the source when it does not compile", function()

@@ -81,11 +81,23 @@ __asm__(".text\n"
         "  .cfi_offset %rbp, -16\n"
         "  movq %rsp, %rbp\n"
         "  .cfi_def_cfa_register %rbp\n"
+        "  pushq %rbx\n"
+        "  pushq %r12\n"
+        "  pushq %r13\n"
+        "  pushq %r14\n"
+        "  pushq %r15\n"
+        "  movq %rsp, (%rcx)\n"
         "  movq %rdx, %rsp\n"
         "  movq %rdi, %rax\n"
         "  movq %rsi, %rdi\n"
         "  call *%rax\n"
-        "  movq %rbp, %rsp\n"
+        "  call cgl_fiber_home\n"
+        "  movq %rax, %rsp\n"
+        "  popq %r15\n"
+        "  popq %r14\n"
+        "  popq %r13\n"
+        "  popq %r12\n"
+        "  popq %rbx\n"
         "  popq %rbp\n"
         "  .cfi_def_cfa %rsp, 8\n"
         "  ret\n"
@@ -103,57 +115,62 @@ __asm__(".text\n"
   "  " op " d10, d11, [sp, #112]\n" \
   "  " op " d12, d13, [sp, #128]\n" \
   "  " op " d14, d15, [sp, #144]\n"
-__asm__(".text\n"
-        ".globl cgl_fiber_swap\n"
-        ".hidden cgl_fiber_swap\n"
-        ".type cgl_fiber_swap,%function\n"
-        "cgl_fiber_swap:\n"
-        "  sub sp, sp, #160\n" SAVED(
-            "stp") "  mov x9, sp\n"
-                   "  str x9, [x0]\n"
-                   "  cbnz x2, cgl_fiber_begin\n"
-                   "  mov sp, x1\n" SAVED(
-                       "ldp") "  add sp, sp, #160\n"
-                              "  ret\n"
-                              ".size cgl_fiber_swap,.-cgl_fiber_swap\n"
-                              ".globl cgl_fiber_begin\n"
-                              ".hidden cgl_fiber_begin\n"
-                              ".type cgl_fiber_begin,%function\n"
-                              "cgl_fiber_begin:\n"
-                              "  mov sp, x1\n"
-                              "  ldr x0, [sp]\n"
-                              "  mov x29, xzr\n"
-                              "1:\n"
-                              "  blr x2\n"
-                              "2:\n"
-                              "  ldr x9, [sp, #8]\n"
-                              "  blr x9\n"
-                              "  mov x2, x1\n"
-                              "  ldr x1, [x0]\n"
-                              "  cbnz x2, cgl_fiber_begin\n"
-                              "  adr x2, 3f\n"
-                              "  b 1b\n"
-                              "3:\n"
-                              "  mov sp, x1\n" SAVED(
-                                  "ldp") "  add sp, sp, #160\n"
-                                         "  br x30\n"
-                                         ".size "
-                                         "cgl_fiber_begin,.-cgl_fiber_begin\n"
-                                         ".globl cgl_fiber_call\n"
-                                         ".hidden cgl_fiber_call\n"
-                                         ".type cgl_fiber_call,%function\n"
-                                         "cgl_fiber_call:\n"
-                                         "  stp x29, x30, [sp, #-16]!\n"
-                                         "  mov x29, sp\n"
-                                         "  mov x9, x0\n"
-                                         "  mov x0, x1\n"
-                                         "  mov sp, x2\n"
-                                         "  blr x9\n"
-                                         "  mov sp, x29\n"
-                                         "  ldp x29, x30, [sp], #16\n"
-                                         "  ret\n"
-                                         ".size cgl_fiber_call,"
-                                         ".-cgl_fiber_call\n");
+__asm__(
+    ".text\n"
+    ".globl cgl_fiber_swap\n"
+    ".hidden cgl_fiber_swap\n"
+    ".type cgl_fiber_swap,%function\n"
+    "cgl_fiber_swap:\n"
+    "  sub sp, sp, #160\n" SAVED(
+        "stp") "  mov x9, sp\n"
+               "  str x9, [x0]\n"
+               "  cbnz x2, cgl_fiber_begin\n"
+               "  mov sp, x1\n" SAVED(
+                   "ldp") "  add sp, sp, #160\n"
+                          "  ret\n"
+                          ".size cgl_fiber_swap,.-cgl_fiber_swap\n"
+                          ".globl cgl_fiber_begin\n"
+                          ".hidden cgl_fiber_begin\n"
+                          ".type cgl_fiber_begin,%function\n"
+                          "cgl_fiber_begin:\n"
+                          "  mov sp, x1\n"
+                          "  ldr x0, [sp]\n"
+                          "  mov x29, xzr\n"
+                          "1:\n"
+                          "  blr x2\n"
+                          "2:\n"
+                          "  ldr x9, [sp, #8]\n"
+                          "  blr x9\n"
+                          "  mov x2, x1\n"
+                          "  ldr x1, [x0]\n"
+                          "  cbnz x2, cgl_fiber_begin\n"
+                          "  adr x2, 3f\n"
+                          "  b 1b\n"
+                          "3:\n"
+                          "  mov sp, x1\n" SAVED(
+                              "ldp") "  add sp, sp, #160\n"
+                                     "  br x30\n"
+                                     ".size "
+                                     "cgl_fiber_begin,.-cgl_fiber_begin\n"
+                                     ".globl cgl_fiber_call\n"
+                                     ".hidden cgl_fiber_call\n"
+                                     ".type cgl_fiber_call,%function\n"
+                                     "cgl_fiber_call:\n"
+                                     "  sub sp, sp, #160\n" SAVED(
+                                         "stp") "  mov x9, sp\n"
+                                                "  str x9, [x3]\n"
+                                                "  mov sp, x2\n"
+                                                "  mov x9, x0\n"
+                                                "  mov x0, x1\n"
+                                                "  blr x9\n"
+                                                "  bl cgl_fiber_home\n"
+                                                "  mov sp, x0\n" SAVED(
+                                                    "ldp") "  add sp, sp, "
+                                                           "#160\n"
+                                                           "  ret\n"
+                                                           ".size "
+                                                           "cgl_fiber_call,.-"
+                                                           "cgl_fiber_call\n");
 #undef SAVED
 #endif
 
@@ -251,11 +268,10 @@ CGL_FIBER_PLAIN void cgl_lane_call(cgl_lane *from, cgl_lane *to,
 #elif defined CGL_FIBER_ASAN
   lane_called c = {from, to, body, argument};
   __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->size);
-  cgl_fiber_call(lane_run, &c, to->sp);
+  cgl_fiber_call(lane_run, &c, to->sp, &from->sp);
   __sanitizer_finish_switch_fiber(from->fake, NULL, NULL);
 #else
-  (void)from;
-  cgl_fiber_call(body, argument, to->sp);
+  cgl_fiber_call(body, argument, to->sp, &from->sp);
 #endif
 }
 

@@ -117,8 +117,13 @@ __attribute__((noreturn)) void cgl_fiber_begin(void **unused, void *to,
                                                void (*begin)(void *));
 
 /* Calls body(argument) with the stack `top`; all returns are where the
-   processor expects them. */
-void cgl_fiber_call(void (*body)(void *), void *argument, void *top);
+   processor expects them.  What the caller needs afterwards is on its own
+   stack, the address of which is in *save meanwhile. */
+void cgl_fiber_call(void (*body)(void *), void *argument, void *top,
+                    void **save);
+/* What cgl_fiber_call has saved: asked of whoever called it, as nothing on the
+   other stack, and no register that was there, can be trusted. */
+void *cgl_fiber_home(void);
 
 CGL_FIBER_PLAIN static inline void cgl_lane_set(cgl_lane *context, void *bottom,
                                                 size_t size,
@@ -136,7 +141,7 @@ CGL_FIBER_PLAIN static inline void cgl_lane_set(cgl_lane *context, void *bottom,
 #define cgl_lane_switch(from, to, begin) \
   cgl_fiber_swap(&(from)->sp, (to)->sp, begin)
 #define cgl_lane_call(from, to, body, argument) \
-  ((void)(from), cgl_fiber_call(body, argument, (to)->sp))
+  cgl_fiber_call(body, argument, (to)->sp, &(from)->sp)
 #define cgl_lane_entered(self, main) ((void)(self))
 #define cgl_lane_leaving(to) ((void)(to))
 #define cgl_lane_abandoned(main) ((void)(main))

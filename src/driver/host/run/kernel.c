@@ -1,5 +1,4 @@
 /* Kernels: the arguments of a launch, and its blocks on the workers. */
-#include "driver/host/run/fiber.h"
 #include "driver/host/run/run.h"
 
 #include <stdlib.h>
@@ -36,9 +35,7 @@ static void run_image(void *argument) {
 
 
 static void run_span(void *argument) {
-  if (!host_stack_run(run_image, argument))
-    cgl_fiber_runtime()->abort(CUDA_ERROR_OUT_OF_MEMORY,
-                               "has no memory for a stack");
+  host_stack_run(run_image, argument);
 }
 
 

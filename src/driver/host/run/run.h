@@ -133,9 +133,9 @@ void host_guard_thread_leave(void);
 /* ---- the stack of kernels (stack.c) ---- */
 
 typedef struct host_stack host_stack;
-/* Runs body(argument) on the calling worker's stack for kernels; false when
-   there is no memory for one. */
-bool host_stack_run(void (*body)(void *), void *argument);
+/* Runs body(argument) on the calling worker's stack for kernels, or on its own
+   when there is no memory for one. */
+void host_stack_run(void (*body)(void *), void *argument);
 /* The stack was left by a jump to the worker's own. */
 void host_stack_reset(void);
 /* Does an address lie above it, where an array that is overrun leads?  Safe in

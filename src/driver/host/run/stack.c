@@ -4,53 +4,85 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "driver/host/run/fiber_switch.h"
 #include "driver/host/run/run.h"
 
 enum {
-  BELOW = 1 << 16, /* bytes that nobody may touch, at both ends */
-  STACK = 1 << 23,
-  ABOVE = 1 << 22,
-  ALL = BELOW + STACK + ABOVE
+  BELOW = 1 << 16, /* bytes that nobody may touch, at its ends */
+  ABOVE = 1 << 24,
+  LEAST = 1 << 23,
+  MOST = 1 << 28
 };
 
 struct host_stack {
   cgl_lane worker, kernel; /* their contexts */
   bool taken;              /* by a kernel that runs */
-  unsigned char *memory;
+  unsigned char *memory;   /* BELOW, the stack, ABOVE */
+  size_t bytes;            /* of the stack */
 };
+
+
+#ifndef CGL_FIBER_UCONTEXT
+/* Called where no compiler sees it. */
+#ifdef __clang__
+__attribute__((used))
+#else
+__attribute__((used, externally_visible))
+#endif
+CGL_FIBER_PLAIN void *
+cgl_fiber_home(void) {
+  return host_thread_here->stack->worker.sp;
+}
+
+
+/* As much as a thread gets, within bounds. */
+static size_t stack_bytes(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur < LEAST ||
+      limit.rlim_cur > MOST)
+    return LEAST;
+  return (size_t)limit.rlim_cur & ~(size_t)(BELOW - 1);
+}
 
 
 static host_stack *stack_new(void) {
   host_stack *s = calloc(1, sizeof *s);
-  unsigned char *memory =
-      mmap(NULL, ALL, PROT_NONE,
+  if (!s)
+    return NULL;
+  s->bytes = stack_bytes();
+  s->memory =
+      mmap(NULL, BELOW + s->bytes + ABOVE, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (s && memory != MAP_FAILED &&
-      mprotect(memory + BELOW, STACK, PROT_READ | PROT_WRITE) == 0) {
-    s->memory = memory;
-    cgl_lane_make(&s->kernel, memory + BELOW, STACK, (cgl_lane_start){0});
-    return s;
+  if (s->memory != MAP_FAILED) {
+    if (mprotect(s->memory + BELOW, s->bytes, PROT_READ | PROT_WRITE) == 0) {
+      cgl_lane_make(&s->kernel, s->memory + BELOW, s->bytes,
+                    (cgl_lane_start){0});
+      return s;
+    }
+    munmap(s->memory, BELOW + s->bytes + ABOVE);
   }
-  if (memory != MAP_FAILED)
-    munmap(memory, ALL);
   free(s);
   return NULL;
 }
+#endif
 
 
-CGL_FIBER_PLAIN bool host_stack_run(void (*body)(void *), void *argument) {
+CGL_FIBER_PLAIN void host_stack_run(void (*body)(void *), void *argument) {
   host_stack *s = host_thread_here->stack;
+#ifndef CGL_FIBER_UCONTEXT
   if (!s)
     s = host_thread_here->stack = stack_new();
-  if (!s)
-    return false;
+#endif
+  if (!s) {
+    body(argument);
+    return;
+  }
   s->taken = true;
   cgl_lane_make_main(&s->worker);
   cgl_lane_call(&s->worker, &s->kernel, body, argument);
   s->taken = false;
-  return true;
 }
 
 
@@ -65,7 +97,8 @@ void host_stack_reset(void) {
 
 bool host_stack_is_past(uintptr_t address) {
   const host_stack *s = host_thread_here->stack;
-  return s && address - (uintptr_t)(s->memory + BELOW + STACK) < ABOVE;
+  return s && s->taken &&
+         address - (uintptr_t)(s->memory + BELOW + s->bytes) < ABOVE;
 }
 
 
@@ -73,6 +106,6 @@ void host_stack_thread_exit(void) {
   host_stack *s = host_thread_here->stack;
   host_thread_here->stack = NULL;
   if (s)
-    munmap(s->memory, ALL);
+    munmap(s->memory, BELOW + s->bytes + ABOVE);
   free(s);
 }
