@@ -253,8 +253,7 @@ typedef struct lane_called {
 CGL_FIBER_PLAIN static void lane_run(void *argument) {
   lane_called *c = argument;
   cgl_lane_entered(c->to, c->from);
-  c->body(c->argument);
-  cgl_lane_leaving(c->from);
+  c->body(c->argument); /* and nothing more: it may have spoilt this frame */
 }
 #endif
 
@@ -269,7 +268,7 @@ CGL_FIBER_PLAIN void cgl_lane_call(cgl_lane *from, cgl_lane *to,
   lane_called c = {from, to, body, argument};
   __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->size);
   cgl_fiber_call(lane_run, &c, to->sp, &from->sp);
-  __sanitizer_finish_switch_fiber(from->fake, NULL, NULL);
+  cgl_lane_abandoned(from);
 #else
   cgl_fiber_call(body, argument, to->sp, &from->sp);
 #endif
