@@ -146,10 +146,57 @@ describe("cooperative groups", function()
       auto b = cg::this_thread_block();
       for (int size = 1; size < 8; size++) { b.sync(); s[b.thread_rank()] += size; }
       { int b = n; x[b] = s[1]; } [](int b) { return b; }(n);
-      x[reduce(n)] = sync.n;]], [[
+      x[n & 3] = sync.n;]], [[
       namespace cg = cooperative_groups;
       struct list { int n; __device__ void put(int k) { n = k; } };
       __device__ int reduce(int n) { return n & 3; }]]))
+  end)
+
+  it("give as loops what they give as fibers, whatever else has their names", function()
+    local cases = {
+      { "B; auto t = cg::tiled_partition<32>(b); x[i] = cg::reduce(t, i, cg::plus<unsigned>());",
+        "__device__ int reduce(int a) { return a; } enum { sync = 1 };" },
+      { "auto t = cg::tiled_partition<8>(cg::this_thread_block()); x[i] = f(t, i);",
+        "template <class G> __device__ int f(G g, int v) { return g.template shfl<int>(v, 0); }" },
+      { "B; constexpr int M = 8; auto t = cg::tiled_partition<M>(b); "
+        .. "{ unsigned M = i; x[i] = t.shfl_xor(M, 1) + 100 * t.thread_rank() + M; }" },
+      { "B; x[i] = f(cg::tiled_partition<8>(b), i) + n;", "constexpr unsigned W = 8; __device__ "
+        .. "unsigned f(cg::thread_block_tile<W> t, unsigned W) { return t.shfl_xor(W, 1); }" },
+      { "B; x[i] = thread_rank(b) + n;",
+        "__device__ unsigned thread_rank(cg::thread_block b) { return 100 + threadIdx.x; }" },
+      { "B; auto sync = [&](cg::thread_block g) { s[i] += 5; }; sync(b); x[i] = s[i];" },
+      { "B; auto t = cg::tiled_partition<32>(b); long long r = t.any(1) - 2; x[i] = r >> 32;" },
+      { "B; auto t = cg::tiled_partition<32>(b); x[i] = t.any(1ll << (32 + i % 2)) "
+        .. "+ 2 * t.all(0.5f + i) + 4 * t.all(0.5) + 8 * __syncthreads_or(1ll << 32);" },
+      { "B; constexpr size_t N = 8; auto t = cg::tiled_partition<N>(b); "
+        .. "long long v = t.thread_rank() - 1; x[i] = v >> 32;" },
+      { "B; auto g = cg::this_grid(); long long v = cg::thread_rank(g) - 1; x[i] = v >> 32;" },
+      { "B; cg::thread_block_tile<8> t = cg::tiled_partition<8>(b); "
+        .. "t = cg::tiled_partition<8>(cg::tiled_partition<32>(b)); x[i] = t.meta_group_rank();" },
+      { "B; auto t = cg::tiled_partition<8>(b); x[i] = h(t) + 10 * h(b) + "
+        .. "100 * is<decltype(b)>::v + 1000 * is<cg::thread_block>::v;",
+        "template <class G> struct is { static const int v = 1; }; "
+        .. "template <> struct is<cg::thread_block> { static const int v = 2; }; "
+        .. "template <class G> __device__ int h(const G &g) { return is<G>::v; }" },
+      { "B; auto t = cg::tiled_partition<16>(b); constexpr unsigned N = t.size(); "
+        .. "x[i] = t.shfl_down(i, 3) * N + t.ballot(i & 1);" },
+      { "B; auto t = cg::tiled_partition(cg::coalesced_threads(), 4); x[i] = t.shfl(i, 1);" },
+      { "blk b = cg::this_thread_block(); b.sync(); x[i] = s[i ^ 1];",
+        "typedef cg::thread_block blk;" },
+    }
+    local head = "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
+      .. "namespace cg = cooperative_groups;\n#define B auto b = cg::this_thread_block(); b.sync()\n"
+    for k, case in ipairs(cases) do
+      local modules = forms.both(head .. (case[2] or "") .. ([[
+        extern "C" __global__ void k(unsigned *x, int n) {
+          __shared__ unsigned s[64];
+          const unsigned i = threadIdx.x;
+          s[i] = n + i;
+          %s
+        }]]):format(case[1]))
+      forms.same(modules, "k", 1, 64, case[1], 64, 5)
+      forms.same(modules, "k", 1, 40, case[1], 64, k)
+    end
   end)
 
   it("say that a grid cannot wait", function()

@@ -55,6 +55,26 @@ describe("a kernel's variables", function()
       }]], 64, 5)
   end)
 
+  it("are made once for each thread", function()
+    for _, members in ipairs { "unsigned r; __device__ S() { r = threadIdx.x; }",
+      "unsigned r = threadIdx.x * 7;", "unsigned r; __device__ S() { r = threadIdx.x ^ 5u; }" } do
+      assert_loops(([[
+        struct S { %s };
+        struct T { S s; int k = 3; };
+        struct pair { unsigned r, q; };
+        extern "C" __global__ void k(unsigned *x, const int n) {
+          __syncthreads();
+          S s;
+          T t;
+          pair p;
+          p.r = n;
+          __syncthreads();
+          p.q = p.r + threadIdx.x;
+          x[threadIdx.x] = s.r + t.s.r * t.k + p.q;
+        }]]):format(members), 64, 5)
+    end
+  end)
+
   it("end where their source does, inside of a block", function()
     local rests = { "if (x[i]) {", "while (i < 3) {", "{", "do {", "if (i) ; else {", "",
       "if (x[i]) { x", "while (i < 3) { i", "{ x", "do { i", "if (i) ; else { i" }

@@ -120,7 +120,15 @@ CGL_GROUP grid_group this_grid() {
 template <unsigned Size, class Parent = void> struct thread_block_tile {
   static_assert(Size && Size <= 32 && !(Size & (Size - 1)),
                 "a tile has 1, 2, 4, 8, 16 or 32 threads");
-  CGL_COUNTED(Size, cgl_rank() & (Size - 1))
+  CGL_GROUP static constexpr unsigned num_threads() {
+    return Size;
+  }
+  CGL_GROUP static constexpr unsigned size() {
+    return Size;
+  }
+  CGL_GROUP static unsigned thread_rank() {
+    return cgl_rank() & (Size - 1);
+  }
   unsigned cgl_meta_rank, cgl_meta_size;
   CGL_GROUP thread_block_tile()
       : cgl_meta_rank(cgl_rank() / Size),
@@ -254,13 +262,13 @@ struct thread_group {
   CGL_GROUP thread_group(const thread_block_tile<Size, P> &g)
       : cgl_members(g.cgl_mask()) {
   }
-  CGL_GROUP unsigned num_threads() const {
+  CGL_GROUP unsigned long long num_threads() const {
     return cgl_members ? (unsigned)__popc(cgl_members) : cgl_threads();
   }
-  CGL_GROUP unsigned size() const {
+  CGL_GROUP unsigned long long size() const {
     return num_threads();
   }
-  CGL_GROUP unsigned thread_rank() const {
+  CGL_GROUP unsigned long long thread_rank() const {
     return cgl_members ? (unsigned)__popc(cgl_below(cgl_members)) : cgl_rank();
   }
   CGL_GROUP void sync() const {
@@ -290,6 +298,12 @@ CGL_GROUP thread_group tiled_partition(const thread_group &parent,
   return coalesced_group(members);
 }
 
+CGL_GROUP coalesced_group tiled_partition(const coalesced_group &parent,
+                                          unsigned size) {
+  return coalesced_group(
+      tiled_partition(thread_group(parent), size).cgl_members);
+}
+
 template <class G>
 CGL_GROUP coalesced_group binary_partition(const G &group, bool p) {
   const unsigned mask = group.cgl_mask();
@@ -307,11 +321,13 @@ template <class G> CGL_GROUP void sync(const G &group) {
   group.sync();
 }
 
-template <class G> CGL_GROUP unsigned thread_rank(const G &group) {
+template <class G>
+CGL_GROUP auto thread_rank(const G &group) -> decltype(group.thread_rank()) {
   return group.thread_rank();
 }
 
-template <class G> CGL_GROUP unsigned group_size(const G &group) {
+template <class G>
+CGL_GROUP auto group_size(const G &group) -> decltype(group.num_threads()) {
   return group.num_threads();
 }
 

@@ -207,7 +207,8 @@ static void tile_mask(const group *g, char *text, size_t room) {
     snprintf(text, room, "0xffffffffu");
   else
     snprintf(text, room,
-             "((unsigned)((1ull<<(%s))-1)<<(" CGL_RANK "&31&~((%s)-1)))",
+             "((unsigned)((1ull<<(%s))-1)<<(" CGL_RANK
+             "&31&~((unsigned)(%s)-1)))",
              g->size, g->size);
 }
 
@@ -237,7 +238,7 @@ static const member members[] = {
     {GRID, "num_threads", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
     {GRID, "size", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
     {GRID, "thread_rank", "(" CGL_BLOCK "*" CGL_THREADS "+" CGL_RANK ")"},
-    {TILE, "thread_rank", "(" CGL_RANK "&((%s)-1))"},
+    {TILE, "thread_rank", "(" CGL_RANK "&((unsigned)(%s)-1))"},
     {TILE, "size", "(unsigned)(%s)"},
     {TILE, "num_threads", "(unsigned)(%s)"},
 };
@@ -306,9 +307,10 @@ static bool put_member(reading *r, const group *g, size_t i) {
   if (g->kind == TILE && g->of_block && is(r, i + 3, ")") &&
       cgl_token_is_any(name, "meta_group_rank", "meta_group_size")) {
     if (cgl_token_is(name, "meta_group_rank"))
-      snprintf(text, sizeof text, "(" CGL_RANK "/(%s))", g->size);
+      snprintf(text, sizeof text, "(" CGL_RANK "/(unsigned)(%s))", g->size);
     else
-      snprintf(text, sizeof text, "((" CGL_THREADS "+(%s)-1)/(%s))", g->size,
+      snprintf(text, sizeof text,
+               "((" CGL_THREADS "+(unsigned)(%s)-1)/(unsigned)(%s))", g->size,
                g->size);
     emit(r, text, name);
     return r->i = i + 4, true;
@@ -317,11 +319,24 @@ static bool put_member(reading *r, const group *g, size_t i) {
 }
 
 
+/* Is a name what something of the source's own is called? */
+static bool is_declared(const reading *r, const cgl_token *name) {
+  for (size_t i = 1; i < r->count; i++)
+    if (cgl_token_same(&r->at[i], name) &&
+        (r->at[i - 1].kind == CGL_TOKEN_NAME
+             ? !cgl_token_is_any(&r->at[i - 1], "return", "else", "do")
+             : cgl_token_is_any(&r->at[i - 1], "*", "&", "&&", ">")))
+      return true;
+  return false;
+}
+
+
 /* sync(group), thread_rank(group) */
 static bool put_call(reading *r) {
   group g;
   const size_t word = behind_namespace(r, r->i);
   if (!stands_alone(r, r->i) || !is(r, word + 1, "(") ||
+      (word == r->i && is_declared(r, &r->at[word])) ||
       !cgl_token_is_any(&r->at[word], "sync", "thread_rank", "group_size"))
     return false;
   const size_t end = read_group(r, word + 2, &g);
@@ -350,7 +365,8 @@ static bool put_declaration(reading *r) {
   const cgl_token *like = &r->at[r->i];
   const bool any = cgl_token_is(like, "auto");
   size_t name = any ? r->i + 1 : read_type(r, r->i, &g);
-  if (!name || (!any && !stands_alone(r, r->i)))
+  if (!name || (!any && !stands_alone(r, r->i)) ||
+      (r->i && cgl_token_is(like - 1, "typedef")))
     return false;
   while (is(r, name, "&") || is(r, name, "const"))
     name++;
@@ -365,10 +381,8 @@ static bool put_declaration(reading *r) {
     g = made;
   else if (end && made.kind == g.kind)
     g.of_block = made.of_block;
-  if (!named) {
-    emit_type(r, &g, like);
-    return r->i = name, true;
-  }
+  if (!named)
+    return false;
   declare(r, &g, &r->at[name]);
   if (!r->parens && (is(r, end, ";") || is(r, name + 1, ";"))) {
     while (r->out->count &&
@@ -392,15 +406,29 @@ static void note_namespace(reading *r) {
 }
 
 
-/* Another variable of a group's name: `int tile = 3;` */
-static bool hides_group(const reading *r) {
+/* Is a variable declared at i, as in `int tile = 3;`? */
+static bool is_declaration(const reading *r) {
   const size_t i = r->i;
-  return i && i + 1 < r->count && find_group(r, &r->at[i]) &&
+  return i && i + 1 < r->count &&
          (r->at[i - 1].kind == CGL_TOKEN_NAME
               ? !cgl_token_is_any(&r->at[i - 1], "return", "else", "do")
               : cgl_token_is_any(&r->at[i - 1], "*", "&", "&&", ">")) &&
          cgl_token_is_any(&r->at[i + 1], "=", ";", ",", ")", "[", "{", "(",
                           ":");
+}
+
+
+/* Another variable of a group's name hides it, and one of the name that a
+   tile's size has hides the tile. */
+static void hide_groups(reading *r, const cgl_token *t) {
+  for (size_t k = r->n; k-- > 0;) {
+    const group *g = &r->groups[k];
+    if (g->kind == NO_GROUP)
+      continue;
+    if (cgl_token_same(g->name, t) ||
+        (g->kind == TILE && cgl_token_is(t, g->size)))
+      declare(r, &(group){0}, g->name);
+  }
 }
 
 
@@ -412,12 +440,15 @@ static void read_token(reading *r) {
     note_namespace(r);
     if (put_declaration(r) || put_call(r))
       return;
-    if (hides_group(r))
-      declare(r, &(group){0}, t);
+    if (is_declaration(r))
+      hide_groups(r, t);
     if ((end = read_group(r, r->i, &g))) {
       if (put_member(r, &g, end))
         return;
       if (!is(r, end, ".")) {
+        r->full |=
+            is(r, end, "=") || (r->i > 1 && is(r, r->i - 1, "(") &&
+                                cgl_token_is_any(t - 2, "decltype", "sizeof"));
         emit_value(r, &g, t);
         r->i = end;
         return;

@@ -284,7 +284,7 @@ bool cgl_reach_declares(const cgl_program *p, const cgl_token *name) {
 
 /* Is a group's doing left over at i, that may be a barrier or name a place?
    What is understood of groups is gone (groups.c). */
-static bool is_group(const cgl_program *p, const cgl_chunk *c, size_t i) {
+static bool is_group(const cgl_chunk *c, size_t i) {
   static const char *const words[] = {
       "this_thread_block", "this_grid",         "coalesced_threads",
       "thread_block",      "thread_block_tile", "tiled_partition",
@@ -326,12 +326,16 @@ static bool is_group(const cgl_program *p, const cgl_chunk *c, size_t i) {
     return false;
   if (cgl_token_is_of(t, words))
     return true;
-  if (!cgl_token_is_any(t + 1, "(", "<"))
-    return false;
-  if (i && cgl_token_is_any(t - 1, ".", "->", "::") &&
-      cgl_token_is_of(t, members))
+  const cgl_token *before = i ? t - 1 : NULL;
+  const bool called = cgl_token_is_any(t + 1, "(", "<");
+  if (before && cgl_token_is_of(t, members) &&
+      (cgl_token_is_any(before, "::", "template") ||
+       (called && cgl_token_is_any(before, ".", "->"))))
     return true;
-  return cgl_token_is_of(t, functions) && !cgl_reach_declares(p, t);
+  /* A declaration of its own is no call. */
+  return called && cgl_token_is_of(t, functions) &&
+         !(before && before->kind == CGL_TOKEN_NAME &&
+           !cgl_token_is_any(before, "return", "else", "do", "case", "throw"));
 }
 
 
@@ -339,7 +343,7 @@ static bool is_group(const cgl_program *p, const cgl_chunk *c, size_t i) {
 static void mark_groups(cgl_program *p) {
   for (size_t i = 0; i < p->nchunks; i++)
     for (size_t k = 0; k < p->chunks[i].count; k++)
-      if (is_group(p, &p->chunks[i], k))
+      if (is_group(&p->chunks[i], k))
         p->chunks[i].features |= CGL_USES_GROUPS | CGL_USES_BARRIER |
                                  CGL_NEEDS_THREADS | CGL_USES_INDEX;
 }

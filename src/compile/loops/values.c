@@ -355,6 +355,19 @@ static void see_outside(tree *t, statement *s, row r, void *user) {
 }
 
 
+/* A type of the source's own, which may have a constructor. */
+static bool is_record(tree *t, row type) {
+  size_t chunk;
+  for (size_t i = 0; i < type.n; i++)
+    for (size_t k = 0; type.at[i].kind == CGL_TOKEN_NAME &&
+                       cgl_reach_chunk(t->program, &type.at[i], k, &chunk);
+         k++)
+      if (t->program->chunks[chunk].record)
+        return true;
+  return false;
+}
+
+
 static void walk(tree *t, statement *list, bool uniform, census *c) {
   for (statement *s = list; s; s = s->next) {
     bool split = s->sync || s->escapes;
@@ -364,7 +377,8 @@ static void walk(tree *t, statement *list, bool uniform, census *c) {
       if (value.n && cgl_token_is(value.at, "="))
         value = (row){value.at + 1, value.n - 1};
       if (!uniform || v->dims.n || v->constructed || v->reference ||
-          v->addressed || !is_pure(t, value, false, false))
+          v->addressed || !is_pure(t, value, false, false) ||
+          (!s->value.n && is_record(t, v->type)))
         drop(v, c);
       drop_assigned(t, value, c);
     } else if (s->kind == STATEMENT_PLAIN)

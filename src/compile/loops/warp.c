@@ -122,8 +122,8 @@ static void put_source(writer *w, statement *s) {
   cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_s_%d[32]%s;\n", id, id,
                  whole ? "" : " = {}");
   snprintf(front, sizeof front, "cgl_s_%d[cgl_l] = %s(", id,
-           all    ? "!"
-           : vote ? "0 != "
+           all    ? "!(int)"
+           : vote ? "0 != (int)"
                   : "");
   cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
   cgl_region_flush(w);
@@ -207,11 +207,12 @@ void cgl_warp_put(writer *w, statement *s) {
                    "cgl_b_%d);\n",
                    id, (int)s->op.length - 14, s->op.text + 9, id, id);
   else
-    cgl_text_print(
-        w->out, "const unsigned cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;\n", id, id,
-        cgl_token_is(&s->op, "__any_sync")   ? " != 0"
-        : cgl_token_is(&s->op, "__all_sync") ? " == 0"
-                                             : "");
+    cgl_text_print(w->out, "const %s cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;\n",
+                   cgl_token_is(&s->op, "__ballot_sync") ? "unsigned" : "int",
+                   id, id,
+                   cgl_token_is(&s->op, "__any_sync")   ? " != 0"
+                   : cgl_token_is(&s->op, "__all_sync") ? " == 0"
+                                                        : "");
 }
 
 

@@ -235,7 +235,8 @@ static void put_barrier(writer *w, statement *s) {
   const char *name = s->variable->name.text;
   bool all = cgl_token_is(&s->op, "__syncthreads_and");
   cgl_text_print(w->out, "%.*s = 0;\n", n, name);
-  snprintf(front, sizeof front, "%.*s += %s(", n, name, all ? "!" : "0 != ");
+  snprintf(front, sizeof front, "%.*s += %s(", n, name,
+           all ? "!(int)" : "0 != (int)");
   cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
   cgl_region_flush(w);
   if (!cgl_token_is(&s->op, "__syncthreads_count"))
