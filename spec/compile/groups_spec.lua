@@ -185,7 +185,8 @@ describe("cooperative groups", function()
         "typedef cg::thread_block blk;" },
     }
     local head = "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
-      .. "namespace cg = cooperative_groups;\n#define B auto b = cg::this_thread_block(); b.sync()\n"
+      .. "namespace cg = cooperative_groups;\n"
+      .. "#define B auto b = cg::this_thread_block(); b.sync()\n"
     for k, case in ipairs(cases) do
       local modules = forms.both(head .. (case[2] or "") .. ([[
         extern "C" __global__ void k(unsigned *x, int n) {
