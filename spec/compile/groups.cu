@@ -153,3 +153,43 @@ extern "C" __global__ void line(int *out, const int *in) {
   cg::grid_group g = cg::this_grid();
   for (unsigned i = g.thread_rank(); i < 512; i += g.size()) out[i] = in[i % 128] * 2 + i;
 }
+
+template <class G> __device__ int parts_of(const G &g) {
+  return g.size() + 100 * g.thread_rank() + 10000 * g.meta_group_rank()
+    + 1000000 * g.meta_group_size();
+}
+extern "C" __global__ void parts(int *out, const int *in) {
+  const unsigned me = threadIdx.x;
+  int v = in[me], same = 0;
+  out += 20 * (me + blockDim.x * blockIdx.x);
+  cg::thread_block b = cg::this_thread_block();
+  auto t = cg::tiled_partition<16>(b);
+  out[0] = parts_of(cg::binary_partition(t, v & 2));
+  out[1] = parts_of(cg::binary_partition(t, v < 1000));
+  out[2] = parts_of(cg::labeled_partition(t, v % 3));
+  out[3] = parts_of(cg::labeled_partition(t, (v & 4) != 0));
+  out[4] = cg::exclusive_scan(t, v, cg::greater<int>());
+  out[5] = cg::inclusive_scan(t, v, cg::bit_or<int>());
+  out[6] = (int)(cg::reduce(t, v * 0.25, cg::plus<double>()) * 4);
+  out[7] = cg::tiled_partition<1>(b).shfl(v, 0) + parts_of(cg::tiled_partition<1>(b));
+  out[8] = cg::tiled_partition<2>(t).shfl_xor(v, 1);
+  out[9] = cg::tiled_partition<4>(t).ballot(v & 1);
+  if (me % 3) {
+    cg::coalesced_group g = cg::coalesced_threads();
+    out[10] = parts_of(g);
+    out[11] = g.match_any(v & 3);
+    out[12] = g.match_all(v >> 20, same) + same;
+    out[13] = parts_of(cg::tiled_partition(g, 4));
+    out[14] = cg::inclusive_scan(g, v);
+    out[15] = cg::exclusive_scan(g, v, cg::plus<int>());
+    out[16] = parts_of(cg::binary_partition(g, v & 1));
+    out[17] = cg::reduce(cg::labeled_partition(g, v % 4), v, cg::bit_xor<int>());
+  }
+  auto token = b.barrier_arrive();
+  b.barrier_wait(static_cast<cg::thread_block::arrival_token &&>(token));
+  __shared__ int room[64];
+  cg::memcpy_async(t, room + me / 16 * 16, in + me / 16 * 16, sizeof(int) * 16);
+  cg::wait_prior<0>(t);
+  out[18] = room[me ^ 5];
+  out[19] = cg::group_size(t) * 1000 + cg::thread_rank(t);
+}

@@ -23,6 +23,7 @@ local recorded = {
   { "block", 4, { 8, 4, 2 }, 2048, 9786996 },
   { "tiles8", 2, { 8, 8 }, 2560, 12578354 },
   { "lanes", 2, 64, 1536, 15590346 },
+  { "parts", 2, 64, 2560, 10941152 },
   { "sums", 2, 64, 1024, 14003055 },
   { "sums", 2, 128, 1024, 14240006 },
   { "sums", 2, 32, 1024, 6521613 },
@@ -80,7 +81,7 @@ describe("cooperative groups", function()
     for _, name in ipairs { "sums", "scans", "mirror", "line" } do
       assert.same({ "loops" }, { module:kernel(name):form() }, name)
     end
-    for _, name in ipairs { "block", "tiles32", "tiles8", "lanes" } do
+    for _, name in ipairs { "block", "tiles32", "tiles8", "lanes", "parts" } do
       assert.same({ "fibers", "cooperative groups" },
         { unpack({ module:kernel(name):form() }, 1, 2) }, name)
     end

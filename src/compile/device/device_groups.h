@@ -187,8 +187,10 @@ template <unsigned Size, class Parent = void> struct thread_block_tile {
 
 /* Lanes of any places, in their order. */
 struct coalesced_group {
-  unsigned cgl_members;
-  CGL_GROUP explicit coalesced_group(unsigned members) : cgl_members(members) {
+  unsigned cgl_members, cgl_meta_rank, cgl_meta_size;
+  CGL_GROUP explicit coalesced_group(unsigned members, unsigned rank = 0,
+                                     unsigned count = 1)
+      : cgl_members(members), cgl_meta_rank(rank), cgl_meta_size(count) {
   }
   CGL_GROUP unsigned cgl_mask() const {
     return cgl_members;
@@ -203,10 +205,10 @@ struct coalesced_group {
     return (unsigned)__popc(cgl_below(cgl_members));
   }
   CGL_GROUP unsigned meta_group_rank() const {
-    return 0;
+    return cgl_meta_rank;
   }
   CGL_GROUP unsigned meta_group_size() const {
-    return 1;
+    return cgl_meta_size;
   }
   CGL_GROUP void sync() const {
     __syncwarp(cgl_members);
@@ -300,21 +302,36 @@ CGL_GROUP thread_group tiled_partition(const thread_group &parent,
 
 CGL_GROUP coalesced_group tiled_partition(const coalesced_group &parent,
                                           unsigned size) {
+  if (parent.size() <= size)
+    return parent;
   return coalesced_group(
-      tiled_partition(thread_group(parent), size).cgl_members);
+      tiled_partition(thread_group(parent), size).cgl_members,
+      parent.thread_rank() / size, (parent.size() + size - 1) / size);
 }
 
 template <class G>
 CGL_GROUP coalesced_group binary_partition(const G &group, bool p) {
   const unsigned mask = group.cgl_mask();
   const unsigned with = __ballot_sync(mask, p) & mask;
-  return coalesced_group(p ? with : mask & ~with);
+  return with == mask || !with ? coalesced_group(mask)
+                               : coalesced_group(p ? with : mask & ~with, p, 2);
 }
 
+/* In the order of their first lanes. */
 template <class G, class T>
 CGL_GROUP coalesced_group labeled_partition(const G &group, T label) {
   const unsigned mask = group.cgl_mask();
-  return coalesced_group(__match_any_sync(mask, label) & mask);
+  const unsigned members = __match_any_sync(mask, label) & mask;
+  const unsigned first = members & (0u - members);
+  const unsigned leaders =
+      __ballot_sync(mask, first == 1u << (cgl_rank() & 31)) & mask;
+  return coalesced_group(members, (unsigned)__popc(leaders & (first - 1)),
+                         (unsigned)__popc(leaders));
+}
+
+template <class G>
+CGL_GROUP coalesced_group labeled_partition(const G &group, bool label) {
+  return binary_partition(group, label);
 }
 
 template <class G> CGL_GROUP void sync(const G &group) {

@@ -319,13 +319,18 @@ static bool put_member(reading *r, const group *g, size_t i) {
 }
 
 
-/* Is a name what something of the source's own is called? */
+/* Is the name at i behind a type, as that of what is declared? */
+static bool is_behind_type(const reading *r, size_t i) {
+  const cgl_token *before = i ? &r->at[i - 1] : NULL;
+  return before && (before->kind == CGL_TOKEN_NAME
+                        ? !cgl_token_is_any(before, "return", "else", "do")
+                        : cgl_token_is_any(before, "*", "&", "&&", ">"));
+}
+
+
 static bool is_declared(const reading *r, const cgl_token *name) {
-  for (size_t i = 1; i < r->count; i++)
-    if (cgl_token_same(&r->at[i], name) &&
-        (r->at[i - 1].kind == CGL_TOKEN_NAME
-             ? !cgl_token_is_any(&r->at[i - 1], "return", "else", "do")
-             : cgl_token_is_any(&r->at[i - 1], "*", "&", "&&", ">")))
+  for (size_t i = 0; i < r->count; i++)
+    if (cgl_token_same(&r->at[i], name) && is_behind_type(r, i))
       return true;
   return false;
 }
@@ -336,8 +341,8 @@ static bool put_call(reading *r) {
   group g;
   const size_t word = behind_namespace(r, r->i);
   if (!stands_alone(r, r->i) || !is(r, word + 1, "(") ||
-      (word == r->i && is_declared(r, &r->at[word])) ||
-      !cgl_token_is_any(&r->at[word], "sync", "thread_rank", "group_size"))
+      !cgl_token_is_any(&r->at[word], "sync", "thread_rank", "group_size") ||
+      (word == r->i && is_declared(r, &r->at[word])))
     return false;
   const size_t end = read_group(r, word + 2, &g);
   const cgl_token call[] = {
@@ -406,18 +411,6 @@ static void note_namespace(reading *r) {
 }
 
 
-/* Is a variable declared at i, as in `int tile = 3;`? */
-static bool is_declaration(const reading *r) {
-  const size_t i = r->i;
-  return i && i + 1 < r->count &&
-         (r->at[i - 1].kind == CGL_TOKEN_NAME
-              ? !cgl_token_is_any(&r->at[i - 1], "return", "else", "do")
-              : cgl_token_is_any(&r->at[i - 1], "*", "&", "&&", ">")) &&
-         cgl_token_is_any(&r->at[i + 1], "=", ";", ",", ")", "[", "{", "(",
-                          ":");
-}
-
-
 /* Another variable of a group's name hides it, and one of the name that a
    tile's size has hides the tile. */
 static void hide_groups(reading *r, const cgl_token *t) {
@@ -440,7 +433,8 @@ static void read_token(reading *r) {
     note_namespace(r);
     if (put_declaration(r) || put_call(r))
       return;
-    if (is_declaration(r))
+    if (is_behind_type(r, r->i) && r->i + 1 < r->count &&
+        cgl_token_is_any(t + 1, "=", ";", ",", ")", "[", "{", "(", ":"))
       hide_groups(r, t);
     if ((end = read_group(r, r->i, &g))) {
       if (put_member(r, &g, end))

@@ -90,8 +90,9 @@ static size_t find_memory(cgl_host_job *h) {
   FILE *file = open_dump(h->dumps[0]);
   char line[1024];
   size_t found = 0, kernel = image->nsignatures;
-  bool body = false;                   /* past the function's declarations */
-  if (!file && !has_dump(h->dumps[1])) /* no pass ran that uses the claim */
+  bool body = false; /* past the function's declarations */
+  /* Without any dump no pass ran that uses the claim. */
+  if (!file && !has_dump(h->dumps[1]))
     return 0;
   if (!file) {
     for (size_t i = 0; i < image->nsignatures; i++)

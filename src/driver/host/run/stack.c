@@ -10,9 +10,9 @@
 #include "driver/host/run/run.h"
 
 enum {
-  BELOW = 1 << 16, /* bytes that nobody may touch, at its ends */
-  ABOVE = 1 << 24,
-  LEAST = 1 << 23,
+  BELOW = 1 << 16, /* bytes that nobody may touch, below the stack */
+  ABOVE = 1 << 24, /* and above it */
+  LEAST = 1 << 23, /* bytes of the stack */
   MOST = 1 << 28
 };
 
