@@ -5,7 +5,7 @@
 #include "core/base/captures.h"
 #include "core/base/context.h"
 #include "core/base/error.h"
-#include "core/stream/stream.h"
+#include "core/memory/memory.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -39,7 +39,10 @@ typedef void *handle_t;
   X(set_workspace, "cublasSetWorkspace_v2", (handle_t, void *, size_t))       \
   X(set_pointer_mode, "cublasSetPointerMode_v2", (handle_t, int))             \
   X(set_math_mode, "cublasSetMathMode", (handle_t, int))                      \
-  X(gemm, "cublasGemmStridedBatchedEx",                                       \
+  X(gemm, "cublasGemmEx",                                                     \
+    (handle_t, int, int, int, int, int, const void *, const void *, int, int, \
+     const void *, int, int, const void *, void *, int, int, int, int))       \
+  X(gemms, "cublasGemmStridedBatchedEx",                                      \
     (handle_t, int, int, int, int, int, const void *, const void *, int, int, \
      long long, const void *, int, int, long long, const void *, void *, int, \
      int, long long, int, int, int))
@@ -102,7 +105,7 @@ typedef struct cublas_call {
 
 
 static void *address(const cgl_buffer *buffer) {
-  return buffer ? (void *)(uintptr_t)cgl_buffer_address(buffer) : NULL;
+  return buffer ? cgl_buffer_fixed(buffer) : NULL;
 }
 
 
@@ -131,18 +134,23 @@ static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
   const int row_a = (int)job->row_a, row_b = (int)job->row_b,
             row_c = (int)job->row_c;
   const int kind = kinds[job->type];
+  const int compute = twice ? COMPUTE_64F
+                      : o->precision == CGL_BLAS_PRECISION_tf32
+                          ? COMPUTE_32F_FAST_TF32
+                          : COMPUTE_32F;
+  const int op_a = o->transpose_a + o->conjugate_a,
+            op_b = o->transpose_b + o->conjugate_b;
   const int half = o->upper ? LOWER : UPPER;
   switch (job->function) {
   case CGL_BLAS_gemm:
-    return table.gemm(handle, o->transpose_b + o->conjugate_b,
-                      o->transpose_a + o->conjugate_a, n, m, k, alpha, b, kind,
-                      row_b, job->matrix_b, a, kind, row_a, job->matrix_a, beta,
-                      c, kind, row_c, job->matrix_c, (int)job->batch,
-                      twice ? COMPUTE_64F
-                      : o->precision == CGL_BLAS_PRECISION_tf32
-                          ? COMPUTE_32F_FAST_TF32
-                          : COMPUTE_32F,
-                      ALGO_DEFAULT);
+    if (job->batch == 1)
+      return table.gemm(handle, op_b, op_a, n, m, k, alpha, b, kind, row_b, a,
+                        kind, row_a, beta, c, kind, row_c, compute,
+                        ALGO_DEFAULT);
+    return table.gemms(handle, op_b, op_a, n, m, k, alpha, b, kind, row_b,
+                       job->matrix_b, a, kind, row_a, job->matrix_a, beta, c,
+                       kind, row_c, job->matrix_c, (int)job->batch, compute,
+                       ALGO_DEFAULT);
   case CGL_BLAS_gemv:
     return table.gemv[twice](handle, !o->transpose_a, o->transpose_a ? n : k,
                              o->transpose_a ? k : n, alpha, a, row_a, b, 1,
@@ -233,21 +241,20 @@ static void blas_release(void *blas) {
 }
 
 
-/* Scratch for a call: in a capture the graph's, outside what the last call on
-   the stream had.  *workspace is the caller's to release. */
+/* Scratch for a call: in a capture the graph's, which the caller releases;
+   outside what the last call on the stream had. */
 static cgl_status scratch_get(cgl_blas *blas, cgl_stream *stream,
                               cgl_buffer **workspace) {
   const bool kept = !stream->capture;
-  if (kept && blas->scratch && blas->scratch_stream == stream->serial) {
-    *workspace = cgl_buffer_retain(blas->scratch);
+  *workspace = blas->scratch;
+  if (kept && blas->scratch && blas->scratch_stream == stream->serial)
     return CGL_OK;
-  }
   cgl_status status = cgl_buffer_create(stream, NULL, CGL_TYPE_uint8,
                                         blas->workspace, workspace);
   if (status || !kept)
     return status;
   cgl_buffer_release(blas->scratch);
-  blas->scratch = cgl_buffer_retain(*workspace);
+  blas->scratch = *workspace;
   blas->scratch_stream = stream->serial;
   blas->stream = 0;
   return CGL_OK;
@@ -292,7 +299,8 @@ static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
       .release = blas_release,
   };
   status = cgl_call_issue(stream, &call);
-  cgl_buffer_release(user.workspace);
+  if (stream->capture)
+    cgl_buffer_release(user.workspace);
   return status;
 }
 

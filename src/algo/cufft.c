@@ -3,6 +3,7 @@
 #include "algo/library.h"
 #include "core/base/context.h"
 #include "core/base/error.h"
+#include "core/memory/memory.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ typedef struct cufft_call {
 
 
 static void *address(const cgl_buffer *buffer) {
-  return buffer ? (void *)(uintptr_t)cgl_buffer_address(buffer) : NULL;
+  return buffer ? cgl_buffer_fixed(buffer) : NULL;
 }
 
 

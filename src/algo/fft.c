@@ -4,6 +4,7 @@
 #include "core/base/context.h"
 #include "core/base/error.h"
 #include "core/call/call.h"
+#include "core/memory/memory.h"
 
 #include <assert.h>
 #include <math.h>
@@ -352,7 +353,7 @@ static cgl_status out_scale(cgl_fft *fft, cgl_stream *stream,
    where complex ones could. */
 static bool is_crooked(const cgl_fft *fft, const cgl_buffer *buffer) {
   return fft->library->pairs &&
-         cgl_buffer_address(buffer) %
+         (uintptr_t)cgl_buffer_fixed(buffer) %
              (2 * cgl_type_bytes(cgl_type_number(cgl_buffer_type(buffer))));
 }
 

@@ -3,6 +3,7 @@
    Invariant: a communicator is never destroyed, because that waits for the
    other ranks, who may end their groups in another order or much later.  The
    next group of the same ranks takes it. */
+#include "core/memory/memory.h"
 #include "ranks/ranks.h"
 
 #include <dlfcn.h>
@@ -252,7 +253,7 @@ static cgl_status group_connect(const cgl_ranks *ranks, const char *operation) {
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_uint8, bytes, &buffer);
   if (!status) {
-    char *memory = (char *)(uintptr_t)cgl_buffer_address(buffer);
+    char *memory = cgl_buffer_fixed(buffer);
     const cgl_mpi_call sum = {
         .what = CGL_BARRIER, .type = CGL_TYPE_uint8, .to = memory, .count = 1};
     const cgl_mpi_call swap = {.what = CGL_ALL_TO_ALL,

@@ -259,7 +259,7 @@ cgl_status cgl_call_issue_for(cgl_object *object, cgl_stream *stream,
   if (!status)
     status = cgl_issue_begin(
         &issue, stream, object, call->name,
-        (cgl_room){.ranges = call->nuses, .kept = call->nuses + 2});
+        &(cgl_room){.ranges = call->nuses, .kept = call->nuses + 2});
   if (status)
     return status;
   if (stream->capture)

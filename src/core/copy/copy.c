@@ -66,7 +66,7 @@ static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
                          .kept = 3,
                          .uses = 1,
                          .late = true};
-  return cgl_issue_begin(issue, stream, &buffer->object, operation, room);
+  return cgl_issue_begin(issue, stream, &buffer->object, operation, &room);
 }
 
 

@@ -283,7 +283,7 @@ cgl_status cgl_conditional_issue(const cgl_conditional *c, cgl_stream *stream,
   CUfunction kernel;
   cgl_issue issue;
   cgl_status status =
-      cgl_issue_begin(&issue, stream, &c->desc.value->object, operation, room);
+      cgl_issue_begin(&issue, stream, &c->desc.value->object, operation, &room);
   if (!status)
     status =
         cgl_buffer_check_use(c->desc.value, CGL_USE_READ, stream, operation);
@@ -627,7 +627,7 @@ static cgl_status captured_issue(cgl_conditional *c, cgl_issue *issue,
   if (!status)
     status =
         cgl_issue_begin(issue, stream, NULL, operation,
-                        (cgl_room){.values = 32, .bodies = c->desc.nbodies});
+                        &(cgl_room){.values = 32, .bodies = c->desc.nbodies});
   if (!status)
     status = node_add(c, handle, operation, &node);
   if (status)

@@ -235,10 +235,10 @@ static cgl_status op_issue(cgl_stream *stream, const cgl_recording *body,
   if (!status)
     status = cgl_issue_begin(
         &issue, stream, NULL, operation,
-        (cgl_room){.ranges = op->nranges + 2,
-                   .values = op->nvalues + sizeof m + sizeof *p + 32,
-                   .kept = op->nranges + op->nuses + 2,
-                   .uses = op->nuses});
+        &(cgl_room){.ranges = op->nranges + 2,
+                    .values = op->nvalues + sizeof m + sizeof *p + 32,
+                    .kept = op->nranges + op->nuses + 2,
+                    .uses = op->nuses});
   if (status)
     return status;
   if (moves)

@@ -14,7 +14,7 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
     status = cgl_draws_enter_child(graph->draw_list, stream, operation);
   if (!status)
     status = cgl_issue_begin(&issue, stream, &graph->object, operation,
-                             (cgl_room){.bodies = 1});
+                             &(cgl_room){.bodies = 1});
   if (!status)
     status = cgl_share_check_child(cgl_share_of(graph->recording), stream,
                                    operation);

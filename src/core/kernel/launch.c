@@ -226,11 +226,11 @@ cgl_status cgl_kernel_launch_params(cgl_kernel *kernel, cgl_stream *stream,
   const size_t more = follows ? cgl_following_bytes(kernel->nparams) + 16 : 0;
   cgl_status status = cgl_issue_begin(
       &issue, stream, &kernel->object, launching,
-      (cgl_room){.ranges = kernel->nparams,
-                 .values = kernel->values_bytes + sizeof ruled.numbers + more,
-                 .kept = 2 * kernel->nparams + 1 + CGL_NUMBERS,
-                 .uses = kernel->nparams + CGL_NUMBERS,
-                 .late = true});
+      &(cgl_room){.ranges = kernel->nparams,
+                  .values = kernel->values_bytes + sizeof ruled.numbers + more,
+                  .kept = 2 * kernel->nparams + 1 + CGL_NUMBERS,
+                  .uses = kernel->nparams + CGL_NUMBERS,
+                  .late = true});
   if (!status && grid)
     status = cgl_kernel_read_grid(kernel, grid, &launch, &ruled, launching);
   if (!status)

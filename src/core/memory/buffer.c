@@ -110,7 +110,7 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     status = pool->host
                  ? cgl_pool_check_made(pool, operation)
                  : cgl_issue_begin(&issue, stream, &pool->object, operation,
-                                   (cgl_room){.kept = 1, .late = true});
+                                   &(cgl_room){.kept = 1, .late = true});
   else if (capture)
     pool = (cgl_pool *)capture->underway.pool;
   else if (!(pool = cgl_pools_own(context, operation)))
@@ -377,12 +377,9 @@ size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
 
 
 uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
-  cgl_content *content = cgl_buffer_root(buffer)->content;
+  void *address = cgl_buffer_fixed(buffer);
   cgl_context_show(buffer->object.context);
-  if (content)
-    atomic_store_explicit(&content->allocation.fixed, true,
-                          memory_order_relaxed);
-  return cgl_buffer_check(buffer, "buffer:address") ? 0 : buffer->address;
+  return cgl_buffer_check(buffer, "buffer:address") ? 0 : (uintptr_t)address;
 }
 
 

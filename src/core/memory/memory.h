@@ -71,6 +71,15 @@ static inline cgl_status cgl_buffer_check(const cgl_buffer *buffer,
              ? cgl_buffer_fail_taken(buffer, operation)
              : CGL_OK;
 }
+/* The address, for work of ours that a recording cannot look into, of a buffer
+   that was checked: no plan moves its memory. */
+static inline void *cgl_buffer_fixed(const cgl_buffer *buffer) {
+  cgl_content *content = cgl_buffer_root(buffer)->content;
+  if (content)
+    atomic_store_explicit(&content->allocation.fixed, true,
+                          memory_order_relaxed);
+  return (void *)(uintptr_t)buffer->address;
+}
 /* Whether a capture allocated the root from `pool`. */
 static inline bool cgl_buffer_is_planned(const cgl_buffer *root,
                                          const cgl_pool *pool) {

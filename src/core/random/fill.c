@@ -81,10 +81,10 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   if (!status)
     status = cgl_issue_begin(
         &issue, stream, &buffer->object, operation,
-        (cgl_room){.ranges = 1,
-                   .values = 16 * NPARAMS + 16 + sizeof(cgl_numbers),
-                   .kept = 1 + CGL_NUMBERS,
-                   .uses = CGL_NUMBERS});
+        &(cgl_room){.ranges = 1,
+                    .values = 16 * NPARAMS + 16 + sizeof(cgl_numbers),
+                    .kept = 1 + CGL_NUMBERS,
+                    .uses = CGL_NUMBERS});
   if (!status)
     status = cgl_buffer_check_use(buffer, CGL_USE_WRITE, stream, operation);
   if (status || !buffer->count)

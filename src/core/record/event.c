@@ -11,7 +11,7 @@ static cgl_status event_issue_external(cgl_stream *stream, cgl_event *event,
   const cgl_driver *driver = cgl_driver_of(stream);
   cgl_issue issue;
   cgl_status status = cgl_issue_begin(&issue, stream, &event->object, operation,
-                                      (cgl_room){.kept = 1});
+                                      &(cgl_room){.kept = 1});
   if (status)
     return status;
   if (stream->capture && stream->capture->around) {

@@ -6,7 +6,7 @@
 
 cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
                            const cgl_object *owner, const char *operation,
-                           cgl_room room) {
+                           const cgl_room *room) {
   cgl_context *context = stream->object.context;
   cgl_recording *recording =
       stream->capture ? stream->capture->recording : NULL;
@@ -20,11 +20,11 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
   if (!status)
     status = cgl_context_enter(context, operation);
   const CUresult late =
-      status || room.late ? CUDA_SUCCESS : cgl_capture_catch_up(stream);
+      status || room->late ? CUDA_SUCCESS : cgl_capture_catch_up(stream);
   if (late)
     return cgl_capture_failed(stream, late, operation, "cuGraphAddNode");
   return status || !recording ? status
-                              : cgl_issue_reserve(recording, &room, operation);
+                              : cgl_issue_reserve(recording, room, operation);
 }
 
 

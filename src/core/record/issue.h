@@ -72,7 +72,7 @@ cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
 /* `owner`: an object that must be on the stream's device (NULL: none). */
 cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
                            const cgl_object *owner, const char *operation,
-                           cgl_room room);
+                           const cgl_room *room);
 /* The recording's room for the values; NULL outside captures. */
 unsigned char *cgl_issue_values(const cgl_issue *issue);
 /* The driver's result as a status; the capture notes a failure, and the context
