@@ -42,7 +42,7 @@ typedef void *handle_t;
   X(gemm, "cublasGemmEx",                                                     \
     (handle_t, int, int, int, int, int, const void *, const void *, int, int, \
      const void *, int, int, const void *, void *, int, int, int, int))       \
-  X(gemms, "cublasGemmStridedBatchedEx",                                      \
+  X(gemm_batched, "cublasGemmStridedBatchedEx",                               \
     (handle_t, int, int, int, int, int, const void *, const void *, int, int, \
      long long, const void *, int, int, long long, const void *, void *, int, \
      int, long long, int, int, int))
@@ -147,10 +147,10 @@ static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
       return table.gemm(handle, op_b, op_a, n, m, k, alpha, b, kind, row_b, a,
                         kind, row_a, beta, c, kind, row_c, compute,
                         ALGO_DEFAULT);
-    return table.gemms(handle, op_b, op_a, n, m, k, alpha, b, kind, row_b,
-                       job->matrix_b, a, kind, row_a, job->matrix_a, beta, c,
-                       kind, row_c, job->matrix_c, (int)job->batch, compute,
-                       ALGO_DEFAULT);
+    return table.gemm_batched(
+        handle, op_b, op_a, n, m, k, alpha, b, kind, row_b, job->matrix_b, a,
+        kind, row_a, job->matrix_a, beta, c, kind, row_c, job->matrix_c,
+        (int)job->batch, compute, ALGO_DEFAULT);
   case CGL_BLAS_gemv:
     return table.gemv[twice](handle, !o->transpose_a, o->transpose_a ? n : k,
                              o->transpose_a ? k : n, alpha, a, row_a, b, 1,
@@ -242,7 +242,7 @@ static void blas_release(void *blas) {
 
 
 /* Scratch for a call: in a capture the graph's, which the caller releases;
-   outside what the last call on the stream had. */
+   outside blas->scratch, which the next call on the stream finds again. */
 static cgl_status scratch_get(cgl_blas *blas, cgl_stream *stream,
                               cgl_buffer **workspace) {
   const bool kept = !stream->capture;
@@ -299,7 +299,7 @@ static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
       .release = blas_release,
   };
   status = cgl_call_issue(stream, &call);
-  if (stream->capture)
+  if (user.workspace != blas->scratch)
     cgl_buffer_release(user.workspace);
   return status;
 }
