@@ -193,3 +193,51 @@ extern "C" __global__ void parts(int *out, const int *in) {
   out[18] = room[me ^ 5];
   out[19] = cg::group_size(t) * 1000 + cg::thread_rank(t);
 }
+struct span { float most; int sum; };
+__device__ span wider(span a, span b) { return {a.most > b.most ? a.most : b.most, a.sum + b.sum}; }
+template <int N> __device__ float mean(const cg::thread_block_tile<N> &t, float v) {
+  return cg::reduce(t, v, cg::plus<float>()) / t.size() + t.meta_group_rank();
+}
+template <class G> __device__ int halved(const G &g, int v) {
+  for (int n = g.size() / 2; n > 0; n /= 2) v += g.shfl_down(v, n);
+  return v;
+}
+__device__ int turned(cg::thread_group g, int *room, int v) {
+  const unsigned me = g.thread_rank();
+  room[me] = v;
+  g.sync();
+  v = room[(me + g.size() - 1) % g.size()];
+  g.sync();
+  return v;
+}
+template <int N> __device__ void collect(int *out, const int *in) {
+  namespace c = cooperative_groups;
+  __shared__ int room[1024];
+  c::thread_block b = c::this_thread_block();
+  auto t = c::tiled_partition<N>(b);
+  const int v = in[b.thread_rank()];
+  out += 20 * (b.thread_rank() + b.size() * blockIdx.x);
+  out[0] = c::reduce(t, v, c::plus<int>{});
+  out[1] = c::reduce(t, v * 7919u, c::less<unsigned>{});
+  out[2] = __float_as_int(c::reduce(t, v * 0.1f, c::plus<float>{}));
+  out[3] = (int)(1e5 * c::reduce(t, v / 3.0, c::greater<double>{}));
+  out[4] = (int)(c::reduce(t, (long long)v << 20, c::bit_xor<long long>{}) >> 18);
+  span s{v * 0.5f, v};
+  s = c::reduce(t, s, [](span x, span y) { return wider(x, y); });
+  out[5] = (int)(s.most * 2) + 1000 * s.sum;
+  out[6] = __float_as_int(c::inclusive_scan(t, v * 0.3f, c::plus<float>{}));
+  out[7] = c::exclusive_scan(t, v);
+  out[8] = c::inclusive_scan(t, v, [](int x, int y) { return x > y ? x : y; });
+  out[9] = t.ballot(v & 1) + t.match_any(v & 3);
+  out[10] = __float_as_int(mean<N>(t, v));
+  out[11] = halved(t, v + 1);
+  out[12] = turned(b, room, v);
+  if (b.thread_rank() / 32 % 2 == 0) out[13] = c::reduce(t, v + 5, c::bit_or<int>{});
+  int steps = 0;
+  int k = c::reduce(t, v, c::greater<int>{});
+  for (; k > 40; k /= 2) steps += c::reduce(t, k, c::plus<int>{});
+  out[14] = steps;
+}
+extern "C" __global__ void collect32(int *out, const int *in) { collect<32>(out, in); }
+extern "C" __global__ void collect16(int *out, const int *in) { collect<16>(out, in); }
+extern "C" __global__ void collect4(int *out, const int *in) { collect<4>(out, in); }

@@ -46,6 +46,24 @@ local recorded = {
   { "line", 2, 256, 1024, 10189592 },
   { "line", 2, { 32, 4 }, 1024, 10189592 },
   { "line", 2, { 16, 4 }, 1024, 10189592 },
+  { "collect32", 2, 64, 5120, 3629652 },
+  { "collect32", 2, 128, 5120, 14013370 },
+  { "collect32", 2, 32, 5120, 11803796 },
+  { "collect32", 2, { 8, 4, 2 }, 5120, 3629652 },
+  { "collect32", 2, { 16, 4 }, 5120, 3629652 },
+  { "collect16", 2, 64, 5120, 8802294 },
+  { "collect16", 2, 128, 5120, 12500882 },
+  { "collect16", 2, 32, 5120, 14938734 },
+  { "collect16", 2, { 8, 4, 2 }, 5120, 8802294 },
+  { "collect16", 2, { 16, 4 }, 5120, 8802294 },
+  { "collect16", 2, 48, 5120, 12885912 },
+  { "collect4", 2, 64, 5120, 16260978 },
+  { "collect4", 2, 128, 5120, 14415430 },
+  { "collect4", 2, 32, 5120, 3598 },
+  { "collect4", 2, { 8, 4, 2 }, 5120, 16260978 },
+  { "collect4", 2, { 16, 4 }, 5120, 16260978 },
+  { "collect4", 2, 48, 5120, 15283108 },
+  { "collect4", 2, 100, 5120, 7070328 },
 }
 
 local function input()
@@ -78,7 +96,8 @@ describe("cooperative groups", function()
 
   it("are read as what they are made of", function()
     local module = cg.module { file = file }
-    for _, name in ipairs { "sums", "scans", "mirror", "line" } do
+    for _, name in ipairs { "sums", "scans", "mirror", "line", "collect32", "collect16",
+      "collect4" } do
       assert.same({ "loops" }, { module:kernel(name):form() }, name)
     end
     for _, name in ipairs { "block", "tiles32", "tiles8", "lanes", "parts" } do
@@ -114,6 +133,20 @@ describe("cooperative groups", function()
     } do
       assert.equal("loops", form_of(body), body)
     end
+    for _, body in ipairs {
+      "f(cg::this_thread_block(), s);",
+      "auto b = cg::this_thread_block(); if (n) f(b, s); f(b, s);",
+      "auto t = cg::tiled_partition<8>(cg::this_thread_block()); f(t, s);",
+      "constexpr int N = 8; auto t = cg::tiled_partition<N>(cg::this_thread_block()); f(t, s);",
+      "auto t = cg::tiled_partition(cg::this_thread_block(), 8); w(t, s);",
+      "cg::thread_group t = cg::this_thread_block(); w(t, s); cg::sync(t);",
+    } do
+      assert.equal("loops", form_of(body, [[
+        namespace cg = cooperative_groups;
+        template <class G> __device__ void f(G g, unsigned *s) { g.sync(); s[g.thread_rank()]++; }
+        __device__ void w(const cg::thread_group &g, unsigned *s) { g.sync(); s[g.size()]++; }]]),
+        body)
+    end
     assert.equal("loops", form_of("thread_block b = this_thread_block(); sync(b); x[n] = s[1];",
       "using namespace cooperative_groups;\n"))
     assert.equal("loops", form_of("auto b = cg::this_thread_block(); all(b, s); x[n] = s[1];", [[
@@ -128,7 +161,7 @@ describe("cooperative groups", function()
   it("run as fibers where they are not understood", function()
     for _, body in ipairs {
       "auto g = cg::coalesced_threads(); g.sync(); x[g.thread_rank()] = s[0];",
-      "cg::thread_group g = cg::this_thread_block(); g.sync(); x[n] = s[0];",
+      "cg::thread_group g = cg::this_thread_block(); g = cg::coalesced_threads(); g.sync();",
       "auto b = cg::this_thread_block(), c = b; c.sync(); x[n] = s[0];",
       "auto b = cg::this_thread_block(); b.sync(); cg::thread_group(b).sync(); x[n] = 1;",
       "auto t = cg::tiled_partition<16>(cg::tiled_partition<32>(cg::this_thread_block())); "
@@ -136,7 +169,8 @@ describe("cooperative groups", function()
     } do
       assert.equal("fibers: cooperative groups", form_of(body), body)
     end
-    assert.equal("fibers: cooperative groups", form_of("f(cg::this_thread_block());", [[
+    assert.equal("fibers: cooperative groups", form_of("auto b = cg::this_thread_block(); f(b); "
+      .. "f(cg::tiled_partition<4>(b));", [[
       namespace cg = cooperative_groups;
       template <class G> __device__ void f(G g) { g.sync(); }]]))
   end)
@@ -182,6 +216,26 @@ describe("cooperative groups", function()
       { "B; auto t = cg::tiled_partition<16>(b); constexpr unsigned N = t.size(); "
         .. "x[i] = t.shfl_down(i, 3) * N + t.ballot(i & 1);" },
       { "B; auto t = cg::tiled_partition(cg::coalesced_threads(), 4); x[i] = t.shfl(i, 1);" },
+      { "B; x[i] = h(b) + i;",
+        "template <class G> struct is { static const int v = 1; }; "
+        .. "template <> struct is<cg::thread_block> { static const int v = 2; }; "
+        .. "template <class G> __device__ int h(const G &g) { g.sync(); return is<G>::v; }" },
+      { "auto t = cg::tiled_partition<8>(cg::tiled_partition<32>(cg::this_thread_block())); "
+        .. "x[i] = h(t);",
+        "template <class G> __device__ int h(const G &g) { return g.meta_group_rank(); }" },
+      { "B; x[i] = h(b, i) + h<int>(b, i) + pick<cg::thread_block>(b, i);",
+        "template <class T, class G> __device__ T h(const G &g, T v) { g.sync(); return v / 2; } "
+        .. "template <class G> __device__ int pick(G g, int v) { return g.thread_rank() + v; }" },
+      { "auto t = cg::tiled_partition<4>(cg::this_thread_block()); "
+        .. "x[i] = cg::reduce(t, i % 7, [n](unsigned a, unsigned b) { return a * n + b; }) + "
+        .. "cg::exclusive_scan(t, i & 3, cg::bit_xor<unsigned>());" },
+      { "auto t = cg::tiled_partition<16>(cg::this_thread_block()); auto most = "
+        .. "[&](float a, float b) { return a > b ? a : b; }; float m = i * 0.1f; "
+        .. "for (int k = 0; k < n; k++) m += cg::reduce(t, m * k, most) - s[k]; x[i] = m;" },
+      { "auto t = cg::tiled_partition<32>(cg::this_thread_block()); quad q{i, n, 3, i * i}; "
+        .. "q = cg::reduce(t, q, plus()); x[i] = q.a + q.b * q.c - q.d;",
+        "struct quad { unsigned a, b, c; double d; }; struct plus { __device__ quad operator()("
+        .. "quad x, const quad &y) const { return {x.a + y.a, x.b ^ y.b, x.c * y.c, x.d + y.d}; } };" },
       { "blk b = cg::this_thread_block(); b.sync(); x[i] = s[i ^ 1];",
         "typedef cg::thread_block blk;" },
     }

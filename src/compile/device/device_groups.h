@@ -45,6 +45,36 @@ CGL_GROUP unsigned cgl_packed(unsigned mask, unsigned members) {
   return bits;
 }
 
+/* Shuffles of anything: numbers as they are, classes word by word. */
+enum cgl_way { cgl_index, cgl_up, cgl_down, cgl_xor };
+
+template <bool Class> struct cgl_shuffles {
+  template <int Way, class T>
+  CGL_GROUP static T run(unsigned mask, T v, unsigned by, int width) {
+    return Way == cgl_index  ? __shfl_sync(mask, v, (int)by, width)
+           : Way == cgl_up   ? __shfl_up_sync(mask, v, by, width)
+           : Way == cgl_down ? __shfl_down_sync(mask, v, by, width)
+                             : __shfl_xor_sync(mask, v, (int)by, width);
+  }
+};
+
+template <> struct cgl_shuffles<true> {
+  template <int Way, class T>
+  CGL_GROUP static T run(unsigned mask, T v, unsigned by, int width) {
+    unsigned words[(sizeof(T) + 3) / 4] = {};
+    memcpy(words, &v, sizeof(T));
+    for (unsigned i = 0; i < (sizeof(T) + 3) / 4; i++)
+      words[i] = cgl_shuffles<false>::run<Way>(mask, words[i], by, width);
+    memcpy((void *)&v, words, sizeof(T));
+    return v;
+  }
+};
+
+template <int Way, class T>
+CGL_GROUP T cgl_shuffle(unsigned mask, T v, unsigned by, int width) {
+  return cgl_shuffles<__is_class(T)>::template run<Way>(mask, v, by, width);
+}
+
 struct thread_block {
   CGL_COUNTED(cgl_threads(), cgl_rank())
   CGL_GROUP static dim3 group_index() {
@@ -157,16 +187,16 @@ template <unsigned Size, class Parent = void> struct thread_block_tile {
     __syncwarp(cgl_mask());
   }
   template <class T> CGL_GROUP static T shfl(T v, int rank) {
-    return __shfl_sync(cgl_mask(), v, rank, Size);
+    return cgl_shuffle<cgl_index>(cgl_mask(), v, (unsigned)rank, Size);
   }
   template <class T> CGL_GROUP static T shfl_up(T v, unsigned by) {
-    return __shfl_up_sync(cgl_mask(), v, by, Size);
+    return cgl_shuffle<cgl_up>(cgl_mask(), v, by, Size);
   }
   template <class T> CGL_GROUP static T shfl_down(T v, unsigned by) {
-    return __shfl_down_sync(cgl_mask(), v, by, Size);
+    return cgl_shuffle<cgl_down>(cgl_mask(), v, by, Size);
   }
   template <class T> CGL_GROUP static T shfl_xor(T v, unsigned by) {
-    return __shfl_xor_sync(cgl_mask(), v, by, Size);
+    return cgl_shuffle<cgl_xor>(cgl_mask(), v, by, Size);
   }
   CGL_GROUP static int any(int p) {
     return __any_sync(cgl_mask(), p);
@@ -221,7 +251,8 @@ struct coalesced_group {
     return __ffs((int)rest) - 1;
   }
   template <class T> CGL_GROUP T shfl(T v, unsigned rank) const {
-    return __shfl_sync(cgl_members, v, cgl_lane(rank % num_threads()));
+    return cgl_shuffle<cgl_index>(cgl_members, v,
+                                  (unsigned)cgl_lane(rank % num_threads()), 32);
   }
   template <class T> CGL_GROUP T shfl_up(T v, unsigned by) const {
     const unsigned own = thread_rank();
@@ -425,23 +456,25 @@ template <int Stages, class G> CGL_GROUP void wait_prior(const G &group) {
 } // namespace cooperative_groups
 
 /* What is passed where a variable was, when it is read as what it is made of
-   (frontend/groups.c): it becomes the group where one is wanted. */
-struct cgl_group_block {
-  CGL_GROUP operator cooperative_groups::thread_block() const {
-    return cooperative_groups::thread_block();
-  }
-};
+   (frontend/groups.c). */
+typedef cooperative_groups::thread_block cgl_group_block;
+typedef cooperative_groups::grid_group cgl_group_grid;
+template <unsigned Size>
+using cgl_group_tile = cooperative_groups::thread_block_tile<Size>;
+template <unsigned Size>
+using cgl_group_block_tile =
+    cooperative_groups::thread_block_tile<Size,
+                                          cooperative_groups::thread_block>;
 
-struct cgl_group_grid {
-  CGL_GROUP operator cooperative_groups::grid_group() const {
-    return cooperative_groups::grid_group();
-  }
-};
+/* The size of a tile of that type. */
+template <class G> __device__ constexpr unsigned cgl_group_threads() {
+  return G::num_threads();
+}
 
-template <unsigned Size> struct cgl_group_tile {
-  template <class P>
-  CGL_GROUP operator cooperative_groups::thread_block_tile<Size, P>() const {
-    return cooperative_groups::thread_block_tile<Size, P>();
+/* A scan's operator where none is given. */
+struct cgl_group_plus {
+  template <class T> CGL_GROUP T operator()(T a, T b) const {
+    return a + b;
   }
 };
 

@@ -480,6 +480,15 @@ CGL_INLINE void cgl_move_first(T *to, const T *from, int d, int width = 32) {
   }
   cgl_move<OP, KNOWN>(to, from, d, width);
 }
+/* The same of anything, for what tiles make of values that they may be. */
+template <int OP, class T>
+CGL_INLINE void cgl_step(T *to, const T *from, int d, int width) {
+  if constexpr (sizeof(T) <= 8)
+    cgl_move<OP, true>(to, from, d, width);
+  else
+    for (int i = 0; i < 32; i++)
+      to[i] = from[cgl_source<OP>(i, d, width)];
+}
 template <int OP, class T>
 CGL_APART void cgl_move_apart(T *to, const T *from, int d, int width = 32) {
   cgl_move<OP, false>(to, from, d, width);

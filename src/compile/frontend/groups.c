@@ -2,25 +2,49 @@
    as a call of __shfl_down_sync, so that all that understands one understands
    the other.  The variables themselves, of which nothing is left, go; where one
    is an argument a fresh one of an empty type takes its place.
-   A row of tokens is read once; groups are known by their names from their
-   declarations to the end of the scope.  What is not understood stays, and the
-   kernels that reach it run as fibers (reach.c). */
+   Groups are known by their names from their declarations to the end of the
+   scope.  A parameter that may be any group, `G g` or `thread_group g`, is the
+   one that every call passes: what calls pass is noted as the row is read, and
+   it is read again as long as more becomes known.  What is not understood
+   stays, and the kernels that reach it run as fibers (reach.c). */
 #include <stdio.h>
 #include <string.h>
 
 #include "compile/frontend/program.h"
 
-enum { MOST_GROUPS = 64, MOST_NAMES = 8, MOST_TEXT = 400 };
+enum {
+  MOST_GROUPS = 64,
+  MOST_PASSED = 200,
+  MOST_NAMES = 8,
+  MOST_TEXT = 400,
+  MOST_READINGS = 5
+};
 
-typedef enum group_kind { NO_GROUP, BLOCK, TILE, GRID } group_kind;
+/* ANY: one of the others, that what it is made from or calls tell. */
+typedef enum group_kind { NO_GROUP, BLOCK, TILE, GRID, ANY } group_kind;
 
 typedef struct group {
   const cgl_token *name;
   group_kind kind;
   char size[64]; /* of a tile */
   bool of_block; /* a tile of the block */
+  bool wide;     /* a thread_group, which counts in 64 bits */
   size_t depth;  /* of the braces around what it is declared in */
 } group;
+
+/* A group that is an argument, as the tokens from `first` to `end`. */
+typedef struct passed {
+  size_t first, end;
+  group group;
+} passed;
+
+/* What one reading tells the next one. */
+typedef struct facts {
+  passed passed[MOST_PASSED];
+  size_t n;
+  bool full;   /* or more of them */
+  bool nested; /* a tile may be of another group than the block */
+} facts;
 
 typedef struct reading {
   const cgl_token *at;
@@ -32,11 +56,15 @@ typedef struct reading {
   group groups[MOST_GROUPS];
   size_t n;
   bool full; /* a group is not known: nothing is understood */
+  const facts *known;
+  facts *seen;
   cgl_arena *arena;
   cgl_tokens *out;
 } reading;
 
 #define CGL_RANK "(threadIdx.x+blockDim.x*(threadIdx.y+blockDim.y*threadIdx.z))"
+/* %s: a tile's size */
+#define CGL_FIRST "(" CGL_RANK "&31&~((unsigned)(%s)-1))"
 #define CGL_THREADS "(blockDim.x*blockDim.y*blockDim.z)"
 #define CGL_BLOCK                              \
   "(blockIdx.x+(unsigned long long)gridDim.x*" \
@@ -135,6 +163,8 @@ static size_t read_type(const reading *r, size_t i, group *g) {
     return g->kind = BLOCK, word + 1;
   if (is(r, word, "grid_group"))
     return g->kind = GRID, word + 1;
+  if (is(r, word, "thread_group"))
+    return g->kind = ANY, g->wide = true, word + 1;
   if (is(r, word, "thread_block_tile"))
     return g->kind = TILE, read_size(r, word + 1, g);
   return 0;
@@ -142,6 +172,17 @@ static size_t read_type(const reading *r, size_t i, group *g) {
 
 
 static size_t read_group(const reading *r, size_t i, group *g);
+
+
+/* The size of tiled_partition(group, 8), whose comma is at i; its end, or 0. */
+static size_t read_late_size(const reading *r, size_t i, group *g) {
+  static const char *const sizes[] = {"1", "2", "4", "8", "16", "32", NULL};
+  if (!is(r, i, ",") || i + 2 >= r->count ||
+      !cgl_token_is_of(&r->at[i + 1], sizes))
+    return 0;
+  memcpy(g->size, r->at[i + 1].text, r->at[i + 1].length);
+  return i + 2;
+}
 
 
 /* What makes a group at i: its end, or 0. */
@@ -157,14 +198,18 @@ static size_t read_maker(const reading *r, size_t i, group *g) {
     return g->kind = GRID, word + 3;
   if (!is(r, word, "tiled_partition"))
     return 0;
-  const size_t open = read_size(r, word + 1, g);
-  group parent;
-  const size_t end =
-      open && is(r, open, "(") ? read_group(r, open + 1, &parent) : 0;
+  const bool late = is(r, word + 1, "(");
+  const size_t open = late ? word + 1 : read_size(r, word + 1, g);
+  group parent = {0};
+  size_t end = open && is(r, open, "(") ? read_group(r, open + 1, &parent) : 0;
+  if (end && late)
+    end = read_late_size(r, end, g);
+  r->seen->nested |= parent.kind != BLOCK;
   if (!end || !is(r, end, ")"))
     return 0;
   g->kind = TILE;
   g->of_block = parent.kind == BLOCK;
+  g->wide = late;
   return end + 1;
 }
 
@@ -187,17 +232,12 @@ static size_t read_group(const reading *r, size_t i, group *g) {
 static void emit_value(reading *r, const group *g, const cgl_token *like) {
   char text[MOST_TEXT];
   if (g->kind == TILE)
-    snprintf(text, sizeof text, "cgl_group_tile<%s>()", g->size);
+    snprintf(text, sizeof text, "cgl_group_%stile<%s>()",
+             g->of_block ? "block_" : "", g->size);
   else
     snprintf(text, sizeof text, "cgl_group_%s()",
              g->kind == BLOCK ? "block" : "grid");
   emit(r, text, like);
-}
-
-
-static void emit_type(reading *r, const group *g, const cgl_token *like) {
-  emit_value(r, g, like);
-  r->out->count -= r->out->failed ? 0 : 2;
 }
 
 
@@ -206,10 +246,8 @@ static void tile_mask(const group *g, char *text, size_t room) {
   if (!strcmp(g->size, "32"))
     snprintf(text, room, "0xffffffffu");
   else
-    snprintf(text, room,
-             "((unsigned)((1ull<<(%s))-1)<<(" CGL_RANK
-             "&31&~((unsigned)(%s)-1)))",
-             g->size, g->size);
+    snprintf(text, room, "((unsigned)((1ull<<(%s))-1)<<" CGL_FIRST ")", g->size,
+             g->size);
 }
 
 
@@ -270,10 +308,12 @@ static bool put_operation(reading *r, const group *g, const cgl_token *name,
     emit(r, text, name);
     return r->i = end, true;
   }
-  if (cgl_token_is(name, "ballot") && !strcmp(g->size, "32"))
-    snprintf(text, sizeof text, "__ballot_sync(%s,", mask);
-  else
-    *text = '\0';
+  /* Lanes by their place in the warp, as seen from the tile. */
+  const bool lanes = cgl_token_is_any(name, "ballot", "match_any");
+  *text = '\0';
+  if (lanes)
+    snprintf(text, sizeof text, "((__%.*s_sync(%s,", (int)name->length,
+             name->text, mask);
   bool width = false;
   for (size_t k = 0; k < sizeof operations / sizeof *operations; k++)
     if (cgl_token_is(name, operations[k].name)) {
@@ -285,7 +325,11 @@ static bool put_operation(reading *r, const group *g, const cgl_token *name,
   emit(r, text, name);
   r->i = open + 1;
   read_on(r, end - 1);
-  snprintf(text, sizeof text, width ? ",(int)(%s))" : ")", g->size);
+  snprintf(text, sizeof text,
+           lanes   ? ")>>" CGL_FIRST ")&(unsigned)((1ull<<(%s))-1))"
+           : width ? ",(int)(%s))"
+                   : ")",
+           g->size, g->size);
   emit(r, text, name);
   return r->i = end, true;
 }
@@ -300,6 +344,9 @@ static bool put_member(reading *r, const group *g, size_t i) {
   if (is(r, i + 3, ")"))
     for (size_t k = 0; k < sizeof members / sizeof *members; k++)
       if (members[k].kind == g->kind && cgl_token_is(name, members[k].name)) {
+        if (g->wide &&
+            cgl_token_is_any(name, "size", "num_threads", "thread_rank"))
+          emit(r, "(unsigned long long)", name);
         snprintf(text, sizeof text, members[k].text, g->size);
         emit(r, text, name);
         return r->i = i + 4, true;
@@ -336,15 +383,59 @@ static bool is_declared(const reading *r, const cgl_token *name) {
 }
 
 
-/* sync(group), thread_rank(group) */
+/* The argument's end: its comma, or that of all. */
+static size_t argument_end(const reading *r, size_t i, size_t end) {
+  while (i < end && !is(r, i, ","))
+    i = cgl_token_is_any(&r->at[i], "(", "[", "{")
+            ? cgl_tokens_close(r->at, r->count, i)
+            : i + 1;
+  return i;
+}
+
+
+/* What the tile makes of its values, `word(tile, value, operator)`: the
+   arguments behind the tile are at i. */
+static bool put_collective(reading *r, const group *g, size_t word, size_t i) {
+  char text[2 * MOST_TEXT], mask[MOST_TEXT];
+  const size_t end = cgl_tokens_close(r->at, r->count, word + 1) - 1;
+  const size_t value = argument_end(r, i, end);
+  const bool given = value < end;
+  if (g->kind != TILE || value == i ||
+      (given ? argument_end(r, value + 1, end) != end || value + 1 == end
+             : cgl_token_is(&r->at[word], "reduce")))
+    return false;
+  const cgl_token *name = &r->at[word];
+  tile_mask(g, mask, sizeof mask);
+  snprintf(text, sizeof text, "__cgl_%.*s_sync(%s,", (int)name->length,
+           name->text, mask);
+  emit(r, text, name);
+  r->i = i;
+  read_on(r, value);
+  emit(r, given ? "," : ",cgl_group_plus()", name);
+  if (given) {
+    r->i = value + 1;
+    read_on(r, end);
+  }
+  snprintf(text, sizeof text, ",(unsigned)(%s))", g->size);
+  emit(r, text, name);
+  return r->i = end + 1, true;
+}
+
+
+/* sync(group), thread_rank(group), reduce(tile, value, operator) */
 static bool put_call(reading *r) {
   group g;
   const size_t word = behind_namespace(r, r->i);
+  const bool collective = cgl_token_is_any(&r->at[word], "reduce",
+                                           "inclusive_scan", "exclusive_scan");
   if (!stands_alone(r, r->i) || !is(r, word + 1, "(") ||
-      !cgl_token_is_any(&r->at[word], "sync", "thread_rank", "group_size") ||
+      !(collective ||
+        cgl_token_is_any(&r->at[word], "sync", "thread_rank", "group_size")) ||
       (word == r->i && is_declared(r, &r->at[word])))
     return false;
   const size_t end = read_group(r, word + 2, &g);
+  if (collective)
+    return end && is(r, end, ",") && put_collective(r, &g, word, end + 1);
   const cgl_token call[] = {
       {.text = ".", .length = 1, .kind = CGL_TOKEN_PUNCT},
       r->at[word],
@@ -364,12 +455,89 @@ static bool put_call(reading *r) {
 
 /* ---- declarations ---- */
 
+/* The function of which the token at i is within the brackets of the
+   parameters, or arguments, and in which of them; its index, or that of i. */
+static size_t find_function(const reading *r, size_t i, size_t *which) {
+  size_t depth = 0;
+  *which = 0;
+  for (size_t k = i; k-- > 0 && !cgl_token_is_any(&r->at[k], ";", "{", "}");) {
+    if (cgl_token_is_any(&r->at[k], ")", "]"))
+      depth++;
+    else if (depth)
+      depth -= cgl_token_is_any(&r->at[k], "(", "[");
+    else if (is(r, k, ","))
+      ++*which;
+    else if (is(r, k, "("))
+      return k && r->at[k - 1].kind == CGL_TOKEN_NAME ? k - 1 : i;
+  }
+  return i;
+}
+
+
+/* Whether argument `which` of the call at i is a group that is known. */
+static const group *find_passed(const reading *r, size_t i, size_t which) {
+  size_t open = i + 1;
+  if (is(r, open, "<"))
+    open = cgl_tokens_close_angle(r->at, r->count, open);
+  if (!is(r, open, "("))
+    return NULL;
+  const size_t last = cgl_tokens_close(r->at, r->count, open) - 1;
+  size_t from = open + 1, end = argument_end(r, from, last);
+  for (; which && end < last; which--)
+    from = end + 1, end = argument_end(r, from, last);
+  for (size_t k = 0; k < r->known->n && !which; k++)
+    if (r->known->passed[k].first == from && r->known->passed[k].end == end)
+      return &r->known->passed[k].group;
+  return NULL;
+}
+
+
+/* The group that every call of the function passes for the parameter at i. */
+static bool read_parameter(const reading *r, size_t i, group *g) {
+  size_t which;
+  const size_t function = find_function(r, i, &which);
+  const group *found = NULL;
+  if (function == i || !is_behind_type(r, function) || r->known->full)
+    return false;
+  for (size_t k = 0; k < r->count; k++) {
+    if (!cgl_token_same(&r->at[k], &r->at[function]) || is_behind_type(r, k))
+      continue;
+    const group *now = find_passed(r, k, which);
+    if (!now || (found && (now->of_block != found->of_block ||
+                           now->kind != found->kind ||
+                           strcmp(now->size, found->size) != 0)))
+      return false;
+    found = now;
+  }
+  if (!found || (found->kind == TILE && !found->of_block) ||
+      (found->wide && !g->wide))
+    return false;
+  /* What is no number need not be a name here. */
+  const bool number = !found->size[strspn(found->size, "0123456789")];
+  if (!number && (g->wide || r->at[i].length + 30 > sizeof g->size))
+    return false;
+  g->of_block = found->of_block;
+  g->kind = found->kind;
+  if (number)
+    memcpy(g->size, found->size, sizeof g->size);
+  else
+    snprintf(g->size, sizeof g->size, "cgl_group_threads<%.*s>()",
+             (int)r->at[i].length, r->at[i].text);
+  return true;
+}
+
+
 /* auto tile = tiled_partition<32>(block);  thread_block b;  and parameters. */
 static bool put_declaration(reading *r) {
-  group g, made;
+  group g = {0}, made;
   const cgl_token *like = &r->at[r->i];
   const bool any = cgl_token_is(like, "auto");
   size_t name = any ? r->i + 1 : read_type(r, r->i, &g);
+  /* `G g`, of a template */
+  if (!name && r->parens && !cgl_token_is_type_word(like)) {
+    g.kind = ANY;
+    name = r->i + 1;
+  }
   if (!name || (!any && !stands_alone(r, r->i)) ||
       (r->i && cgl_token_is(like - 1, "typedef")))
     return false;
@@ -384,10 +552,19 @@ static bool put_declaration(reading *r) {
     return false;
   if (any)
     g = made;
-  else if (end && made.kind == g.kind)
+  else if (end && g.kind == ANY) {
+    g = made;
+    g.wide = true;
+  } else if (end && made.kind == g.kind)
     g.of_block = made.of_block;
-  if (!named)
+  if (!named || (g.kind == ANY && !(r->parens && read_parameter(r, r->i, &g))))
     return false;
+  const bool given = g.of_block; /* by what calls pass: of their very type */
+  if (g.kind == TILE && r->parens && !end) {
+    group called = {0};
+    g.of_block |= !r->known->nested ||
+                  (read_parameter(r, r->i, &called) && called.of_block);
+  }
   declare(r, &g, &r->at[name]);
   if (!r->parens && (is(r, end, ";") || is(r, name + 1, ";"))) {
     while (r->out->count &&
@@ -395,19 +572,48 @@ static bool put_declaration(reading *r) {
       r->out->count--;
     return r->i = end ? end : name + 1, true; /* the `;` alone stays */
   }
-  emit_type(r, &g, like);
+  g.of_block = given;
+  if (strchr(g.size, '<')) /* of its own type */
+    cgl_tokens_add(r->out, *like);
+  else {
+    emit_value(r, &g, like);
+    r->out->count -= r->out->failed ? 0 : 2; /* the type alone */
+  }
   cgl_tokens_add(r->out, r->at[name]);
   return r->i = name + 1, true;
 }
 
 
-/* namespace cg = cooperative_groups;  using namespace cooperative_groups; */
-static void note_namespace(reading *r) {
-  if (is(r, r->i, "namespace") && is(r, r->i + 2, "=") &&
-      is(r, r->i + 3, "cooperative_groups") && r->nnames < MOST_NAMES)
+/* namespace cg = cooperative_groups;  using namespace cooperative_groups;
+   In a function they go, as its text may be written in parts. */
+static bool take_namespace(reading *r) {
+  const bool alias = is(r, r->i, "namespace") && is(r, r->i + 2, "=") &&
+                     is(r, r->i + 3, "cooperative_groups") &&
+                     r->nnames < MOST_NAMES;
+  const bool open = is(r, r->i, "using") && is(r, r->i + 1, "namespace") &&
+                    is(r, r->i + 2, "cooperative_groups");
+  const size_t end = r->i + (alias ? 4 : 3);
+  if (alias)
     r->names[r->nnames++] = &r->at[r->i + 1];
-  r->open |= is(r, r->i, "using") && is(r, r->i + 1, "namespace") &&
-             is(r, r->i + 2, "cooperative_groups");
+  r->open |= open;
+  if (!(alias || open) || !r->depth || !is(r, end, ";"))
+    return false;
+  return r->i = end + 1, true;
+}
+
+
+/* What is left of the namespace, an operator, by its whole name. */
+static bool put_name(reading *r) {
+  static const char *const operators[] = {
+      "plus", "less", "greater", "bit_and", "bit_xor", "bit_or", NULL};
+  const cgl_token *t = &r->at[r->i];
+  const size_t word = behind_namespace(r, r->i);
+  const bool named = word > r->i && stands_alone(r, r->i);
+  if (!named && !(r->open && stands_alone(r, r->i) && is(r, r->i + 1, "<") &&
+                  cgl_token_is_of(t, operators) && !is_declared(r, t)))
+    return false;
+  emit(r, "cooperative_groups::", t);
+  return r->i = word, named;
 }
 
 
@@ -425,13 +631,21 @@ static void hide_groups(reading *r, const cgl_token *t) {
 }
 
 
+static void note_passed(reading *r, const group *g, size_t first, size_t end) {
+  facts *seen = r->seen;
+  if (seen->n < MOST_PASSED)
+    seen->passed[seen->n++] = (passed){first, end, *g};
+  else
+    seen->full = true;
+}
+
+
 static void read_token(reading *r) {
   const cgl_token *t = &r->at[r->i];
   group g;
   size_t end;
   if (t->kind == CGL_TOKEN_NAME) {
-    note_namespace(r);
-    if (put_declaration(r) || put_call(r))
+    if (take_namespace(r) || put_declaration(r) || put_call(r))
       return;
     if (is_behind_type(r, r->i) && r->i + 1 < r->count &&
         cgl_token_is_any(t + 1, "=", ";", ",", ")", "[", "{", "(", ":"))
@@ -443,12 +657,16 @@ static void read_token(reading *r) {
         r->full |=
             is(r, end, "=") || (r->i > 1 && is(r, r->i - 1, "(") &&
                                 cgl_token_is_any(t - 2, "decltype", "sizeof"));
+        note_passed(r, &g, r->i, end);
         emit_value(r, &g, t);
         r->i = end;
         return;
       }
     }
   }
+  if (t->kind == CGL_TOKEN_NAME && put_name(r))
+    return;
+  r->seen->nested |= cgl_token_is(t, "tiled_partition");
   r->depth += cgl_token_is(t, "{");
   r->parens += cgl_token_is(t, "(");
   r->parens -= r->parens && cgl_token_is(t, ")");
@@ -470,12 +688,26 @@ static void read_on(reading *r, size_t end) {
 
 int cgl_program_lower_groups(const cgl_tokens *from, cgl_arena *arena,
                              cgl_tokens *out) {
-  reading r = {
-      .at = from->at, .count = from->count, .arena = arena, .out = out};
-  read_on(&r, r.count);
-  if (r.full)
-    out->count = 0;
-  for (size_t i = 0; r.full && i < r.count; i++)
-    cgl_tokens_add(out, r.at[i]);
+  /* At first no parameter is known, and no tile's parent. */
+  facts known = {.nested = true}, seen;
+  const size_t first = out->count;
+  for (int k = 0; k < MOST_READINGS; k++) {
+    seen = (facts){0};
+    reading r = {.at = from->at,
+                 .count = from->count,
+                 .arena = arena,
+                 .known = &known,
+                 .seen = &seen,
+                 .out = out};
+    out->count = first;
+    read_on(&r, r.count);
+    if (r.full)
+      out->count = first;
+    for (size_t i = 0; r.full && i < r.count; i++)
+      cgl_tokens_add(out, r.at[i]);
+    if (r.full || (seen.n == known.n && seen.nested == known.nested))
+      break;
+    known = seen;
+  }
   return out->failed ? -1 : 0;
 }

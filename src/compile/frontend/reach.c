@@ -7,15 +7,34 @@
 #include "compile/frontend/program.h"
 
 static const char *const barrier_words[] = {
-    "__syncthreads",     "__syncthreads_count",  "__syncthreads_and",
-    "__syncthreads_or",  "__syncwarp",           "__shfl_sync",
-    "__shfl_up_sync",    "__shfl_down_sync",     "__shfl_xor_sync",
-    "__any_sync",        "__all_sync",           "__ballot_sync",
-    "__match_any_sync",  "__match_all_sync",     "__activemask",
-    "__reduce_add_sync", "__reduce_min_sync",    "__reduce_max_sync",
-    "__reduce_and_sync", "__reduce_or_sync",     "__reduce_xor_sync",
-    "__barrier_sync",    "__barrier_sync_count", "__uni_sync",
+    "__syncthreads",
+    "__syncthreads_count",
+    "__syncthreads_and",
+    "__syncthreads_or",
+    "__syncwarp",
+    "__shfl_sync",
+    "__shfl_up_sync",
+    "__shfl_down_sync",
+    "__shfl_xor_sync",
+    "__any_sync",
+    "__all_sync",
+    "__ballot_sync",
+    "__match_any_sync",
+    "__match_all_sync",
+    "__activemask",
+    "__reduce_add_sync",
+    "__reduce_min_sync",
+    "__reduce_max_sync",
+    "__reduce_and_sync",
+    "__reduce_or_sync",
+    "__reduce_xor_sync",
+    "__barrier_sync",
+    "__barrier_sync_count",
+    "__uni_sync",
     "__nanosleep",
+    "__cgl_reduce_sync",
+    "__cgl_inclusive_scan_sync",
+    "__cgl_exclusive_scan_sync",
 };
 
 
@@ -328,9 +347,8 @@ static bool is_group(const cgl_chunk *c, size_t i) {
     return true;
   const cgl_token *before = i ? t - 1 : NULL;
   const bool called = cgl_token_is_any(t + 1, "(", "<");
-  if (before && cgl_token_is_of(t, members) &&
-      (cgl_token_is_any(before, "::", "template") ||
-       (called && cgl_token_is_any(before, ".", "->"))))
+  if (before && called && cgl_token_is_of(t, members) &&
+      cgl_token_is_any(before, "::", "template", ".", "->"))
     return true;
   /* A declaration of its own is no call. */
   return called && cgl_token_is_of(t, functions) &&

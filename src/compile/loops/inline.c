@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compile/loops/loops_private.h"
+#include "compile/loops/inline_private.h"
 
 #define MAX_DEPTH 8 /* of calls */
 
 
-static void put(statement ***tail, statement *s) {
+void cgl_inline_put(statement ***tail, statement *s) {
   **tail = s;
   while (s->next)
     s = s->next;
@@ -26,7 +26,7 @@ static size_t element_end(row r, size_t i) {
 }
 
 
-static size_t split(row r, row *out, size_t most) {
+size_t cgl_inline_split(row r, row *out, size_t most) {
   size_t n = 0;
   for (size_t i = 0; i < r.n && n < most; n++) {
     size_t end = element_end(r, i);
@@ -99,6 +99,20 @@ static bool is_full(tree *t, row mask) {
 }
 
 
+/* Gives a lambda that is an argument a name. */
+static void name_lambda(tree *t, row *argument, statement ***tail) {
+  if (!argument->n || cgl_tree_lambda(*argument, 0) != argument->n)
+    return;
+  cgl_token name = cgl_tree_token(t, argument->at, "cgl_lambda_%d", ++t->ids);
+  cgl_token type = cgl_tree_token(t, argument->at, "auto");
+  statement *s =
+      cgl_tree_declare_value(t, &name, cgl_tree_copy(t, &type, 1), *argument);
+  s->variable->lambda = true;
+  cgl_inline_put(tail, s);
+  *argument = cgl_tree_copy(t, &name, 1);
+}
+
+
 /* ---- warp operations and barriers ---- */
 
 static bool is_barrier_word(const cgl_token *t) {
@@ -133,7 +147,7 @@ static void hoist_barrier(tree *t, row *r, size_t i, size_t end,
     s->variable->home = s;
     replace(t, r, i, end, &name);
   }
-  put(tail, s);
+  cgl_inline_put(tail, s);
 }
 
 
@@ -142,13 +156,14 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
   statement *s = cgl_tree_new(t, STATEMENT_WARP);
   row args[5];
   row inside = cgl_row_slice(*r, i + 2, end - 1);
-  size_t n = split(inside, args, 5);
+  size_t n = cgl_inline_split(inside, args, 5);
   s->op = r->at[i];
   s->id = ++t->ids;
   bool wait = cgl_token_is(&s->op, "__syncwarp");
   bool active = cgl_token_is(&s->op, "__activemask");
-  bool shuffle = !memcmp(s->op.text, "__shfl", 6);
-  if (wait || active ? n > wait : shuffle ? n < 3 || n > 4 : n != 2) {
+  const size_t group = cgl_tree_is_group(&s->op);
+  bool shuffle = !memcmp(s->op.text, "__shfl", 6) || group;
+  if (wait || active ? n > wait : shuffle ? n < 3 + group || n > 4 : n != 2) {
     cgl_tree_refuse(t, &s->op, "%.*s with %zu arguments", (int)s->op.length,
                     s->op.text, n);
     return;
@@ -159,6 +174,8 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
     cgl_tree_refuse(t, &s->op, "__syncwarp() inside an expression");
   if (n > 1)
     s->all = args[1];
+  if (group)
+    name_lambda(t, &args[2], tail);
   if (n > 2)
     s->cond = args[2];
   if (n > 3)
@@ -175,18 +192,11 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
                                     s->id);
     replace(t, r, i, end, &name);
   }
-  put(tail, s);
+  cgl_inline_put(tail, s);
 }
 
 
 /* ---- functions ---- */
-
-typedef struct function {
-  row type, parameters, body;
-  row templates; /* between < and > */
-  const cgl_token *body_origin;
-} function;
-
 
 /* What the declaration of a function says beside its type. */
 static row strip_type(row type) {
@@ -201,8 +211,22 @@ static row strip_type(row type) {
 }
 
 
-/* The only function of that name that has a body. */
-static bool find_function(tree *t, const cgl_token *name, function *out) {
+/* May the function be called with n arguments? */
+static bool takes(row parameters, size_t n) {
+  row each[24];
+  const size_t count = cgl_inline_split(parameters, each, 24);
+  if (count == 1 && each[0].n == 1)
+    return !n; /* void */
+  for (size_t k = n; k < count; k++)
+    if (cgl_row_find(each[k], "=", "=") == each[k].n)
+      return false;
+  return n <= count;
+}
+
+
+/* The only function of that name that has a body and takes n arguments. */
+static bool find_function(tree *t, const cgl_token *name, size_t n,
+                          function *out) {
   size_t chunk, found = 0;
   row body, *made = NULL;
   for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
@@ -218,6 +242,9 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
     size_t close = cgl_tokens_close(c->at, c->count, i), open = close;
     if (open >= c->count || !cgl_token_is(&c->at[open], "{"))
       continue;
+    const row parameters = cgl_tree_copy(t, &c->at[i + 1], close - i - 2);
+    if (!takes(parameters, n))
+      continue;
     out->templates = (row){NULL, 0};
     if (c->at > t->program->row->at && cgl_token_is(&c->at[-1], ">")) {
       const cgl_token *from = c->at - 1;
@@ -229,7 +256,7 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
     }
     found++;
     out->type = cgl_tree_copy(t, c->at, i - 1);
-    out->parameters = cgl_tree_copy(t, &c->at[i + 1], close - i - 2);
+    out->parameters = parameters;
     body = (row){(cgl_token *)&c->at[open + 1], c->count - open - 2};
     made = &t->bodies[chunk];
   }
@@ -270,108 +297,13 @@ static void read_lambda(tree *t, const variable *v, function *out) {
 }
 
 
-/* The type of an argument, where the text says it: that of a variable, of an
-   element, of a number; or nothing. */
-static row argument_type(tree *t, row a) {
-  const variable *v = a.n ? cgl_tree_find(t, a.at) : NULL;
-  row none = {NULL, 0};
-  bool element = a.n > 1 && cgl_token_is(&a.at[1], "[") &&
-                 cgl_tokens_close(a.at, a.n, 1) == a.n;
-  if (a.n == 1 && a.at->kind == CGL_TOKEN_NUMBER) {
-    char last = a.at->text[a.at->length - 1];
-    bool real = memchr(a.at->text, '.', a.at->length);
-    cgl_token name = cgl_tree_token(
-        t, a.at, real ? last == 'f' ? "float" : "double" : "int");
-    if ((last < '0' || last > '9') && last != '.' && !(real && last == 'f'))
-      return none;
-    return cgl_tree_copy(t, &name, 1);
-  }
-  if (!v || v->is_auto || v->alias || v->reference || !v->type.n ||
-      (a.n > 1 && !element))
-    return none;
-  row type = cgl_tree_copy(t, v->type.at, v->type.n);
-  size_t stars = 0, n = 0;
-  for (size_t i = 0; i < type.n; i++)
-    stars += cgl_token_is(&type.at[i], "*");
-  bool array =
-      v->dims.n && cgl_tokens_close(v->dims.at, v->dims.n, 0) == v->dims.n;
-  if (element ? stars + array != 1 : v->dims.n > 0)
-    return none;
-  for (size_t i = 0; i < type.n; i++)
-    if (!cgl_token_is_any(&type.at[i], "volatile", "__restrict__",
-                          "__restrict") &&
-        !(stars == element && cgl_token_is(&type.at[i], "const")) &&
-        !(element && cgl_token_is(&type.at[i], "*")))
-      type.at[n++] = type.at[i];
-  type.n = n;
-  return type;
-}
-
-
-/* The argument that decides the template's type `name`: of the parameters
-   `T x`, `T *x` and their like, the first.  The stars are taken away. */
-static row deduce_type(tree *t, const cgl_token *name, const row *parameters,
-                       const row *args, size_t n) {
-  for (size_t k = 0; k < n; k++) {
-    size_t at = parameters[k].n, stars = 0;
-    bool simple = true;
-    for (size_t i = 0; i + 1 < parameters[k].n; i++) {
-      const cgl_token *x = &parameters[k].at[i];
-      if (cgl_token_same(x, name))
-        at = i;
-      else if (cgl_token_is(x, "*"))
-        stars++;
-      else
-        simple &= cgl_token_is_any(x, "const", "&", "__restrict__", "volatile");
-    }
-    if (at == parameters[k].n || !simple)
-      continue;
-    row type = argument_type(t, args[k]);
-    for (; stars && type.n; type.n--)
-      if (cgl_token_is(&type.at[type.n - 1], "*"))
-        stars--;
-      else if (!cgl_token_is(&type.at[type.n - 1], "const"))
-        break;
-    size_t kept = 0;
-    bool pointer = false;
-    for (size_t i = 0; i < type.n; i++)
-      pointer |= cgl_token_is(&type.at[i], "*");
-    for (size_t i = 0; i < type.n; i++)
-      if (pointer || !cgl_token_is(&type.at[i], "const"))
-        type.at[kept++] = type.at[i];
-    type.n = kept;
-    if (!stars && type.n)
-      return type;
-  }
-  return (row){NULL, 0};
-}
-
-
-/* The argument of `T x`, whose type the compiler is asked for. */
-static row deduce_late(const cgl_token *name, const row *parameters,
-                       const row *args, size_t n, bool *late) {
-  for (size_t k = 0; k < n; k++) {
-    bool fits = parameters[k].n > 1, named = false;
-    for (size_t i = 0; i + 1 < parameters[k].n; i++) {
-      named |= cgl_token_same(&parameters[k].at[i], name);
-      fits &= cgl_token_same(&parameters[k].at[i], name) ||
-              cgl_token_is_any(&parameters[k].at[i], "const", "&", "&&");
-    }
-    if (fits && named) {
-      *late = true;
-      return args[k];
-    }
-  }
-  return (row){NULL, 0};
-}
-
-
-static void rename_all(row r, const cgl_token *old, const cgl_token *name) {
+void cgl_inline_rename(row r, const cgl_token *old, const cgl_token *name) {
   cgl_token was = *old;
   for (size_t i = 0; i < r.n; i++)
     if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], &was)) {
       r.at[i].text = name->text;
       r.at[i].length = name->length;
+      r.at[i].kind = name->kind;
     }
 }
 
@@ -398,8 +330,7 @@ statement *cgl_tree_declare_value(tree *t, const cgl_token *name, row type,
 }
 
 
-/* The lambda that the row names and nothing else, or NULL. */
-static variable *find_lambda(const tree *t, row r) {
+variable *cgl_inline_lambda(const tree *t, row r) {
   variable *v = r.n == 1 ? cgl_tree_find(t, r.at) : NULL;
   return v && v->lambda ? v : NULL;
 }
@@ -426,20 +357,6 @@ static size_t drop_reference(row parameter, size_t n) {
 }
 
 
-/* Gives a lambda that is an argument a name. */
-static void name_lambda(tree *t, row *argument, statement ***tail) {
-  if (!argument->n || cgl_tree_lambda(*argument, 0) != argument->n)
-    return;
-  cgl_token name = cgl_tree_token(t, argument->at, "cgl_lambda_%d", ++t->ids);
-  cgl_token type = cgl_tree_token(t, argument->at, "auto");
-  statement *s =
-      cgl_tree_declare_value(t, &name, cgl_tree_copy(t, &type, 1), *argument);
-  s->variable->lambda = true;
-  put(tail, s);
-  *argument = cgl_tree_copy(t, &name, 1);
-}
-
-
 /* A parameter as a variable that begins with the argument, or as another name
    of the variable that it refers to. */
 static void bind_parameter(tree *t, row parameter, row argument, row body,
@@ -455,9 +372,9 @@ static void bind_parameter(tree *t, row parameter, row argument, row body,
     return;
   }
   cgl_token name = parameter.at[n - 1];
-  const variable *lambda = find_lambda(t, argument);
+  const variable *lambda = cgl_inline_lambda(t, argument);
   if (lambda) {
-    rename_all(body, &name, &lambda->name);
+    cgl_inline_rename(body, &name, &lambda->name);
     return;
   }
   if (is_made(t, argument))
@@ -469,12 +386,12 @@ static void bind_parameter(tree *t, row parameter, row argument, row body,
         cgl_tree_refuse(t, &argument.at[0],
                         "an argument that is not a variable, for a reference");
       else
-        rename_all(body, &name, argument.at);
+        cgl_inline_rename(body, &name, argument.at);
       return;
     }
   cgl_token own = cgl_tree_token(t, &name, "%.*s__%d", (int)name.length,
                                  name.text, ++t->ids);
-  rename_all(body, &name, &own);
+  cgl_inline_rename(body, &name, &own);
   row type = cgl_tree_copy(t, parameter.at, n);
   if (t->failed)
     return;
@@ -483,7 +400,7 @@ static void bind_parameter(tree *t, row parameter, row argument, row body,
     type.at[type.n] = cgl_tree_token(t, &name, "*");
     type.at[type.n++].kind = CGL_TOKEN_PUNCT;
   }
-  put(tail, cgl_tree_declare_value(t, &own, type, argument));
+  cgl_inline_put(tail, cgl_tree_declare_value(t, &own, type, argument));
 }
 
 
@@ -499,81 +416,6 @@ static bool take_defaults(row *parameters, row *args, size_t given, size_t n) {
     parameters[k].n = equal;
   }
   return given <= n;
-}
-
-
-static void rename_in(function *f, const cgl_token *was, const cgl_token *now) {
-  rename_all(f->body, was, now);
-  rename_all(f->parameters, was, now);
-  rename_all(f->type, was, now);
-}
-
-
-/* Is the template's argument the type of a lambda, which nothing but the
-   lambda's parameter names? */
-static bool is_of_lambda(const tree *t, const cgl_token *name,
-                         const function *f, const row *parameters,
-                         const row *args, size_t n) {
-  bool found = false;
-  for (size_t k = 0; k < n && !found; k++)
-    for (size_t i = 0; i + 1 < parameters[k].n; i++)
-      found |=
-          cgl_token_same(&parameters[k].at[i], name) && find_lambda(t, args[k]);
-  for (size_t i = 0; i < f->body.n; i++)
-    found &= !cgl_token_same(&f->body.at[i], name);
-  return found;
-}
-
-
-/* Gives the template's parameters names of the kernel: of the arguments that
-   are written at the call, or that those of the call decide. */
-static void bind_template(tree *t, const cgl_token *call, function *f,
-                          row given, const row *parameters, const row *args,
-                          size_t n, statement ***tail) {
-  row names[16], values[16];
-  size_t count = split(f->templates, names, 16);
-  size_t written = split(given, values, 16);
-  for (size_t k = 0; k < count && !t->why; k++) {
-    row p = names[k], value = k < written ? values[k] : (row){NULL, 0};
-    bool type = cgl_token_is_any(p.at, "class", "typename"), late = false;
-    for (size_t i = 0; i < p.n; i++)
-      if (cgl_token_is(&p.at[i], "=")) {
-        if (!value.n)
-          value = cgl_row_slice(p, i + 1, p.n);
-        p.n = i;
-      }
-    if (p.n < 2 || p.at[p.n - 1].kind != CGL_TOKEN_NAME)
-      break;
-    cgl_token *name = &p.at[p.n - 1];
-    if (!value.n && type && is_of_lambda(t, name, f, parameters, args, n))
-      continue;
-    if (!value.n && type)
-      value = deduce_type(t, name, parameters, args, n);
-    if (!value.n && type)
-      value = deduce_late(name, parameters, args, n, &late);
-    if (!value.n) {
-      cgl_tree_refuse(
-          t, call,
-          "a call of '%.*s', a template whose argument '%.*s' is not "
-          "written",
-          (int)call->length, call->text, (int)name->length, name->text);
-      return;
-    }
-    cgl_token own = cgl_tree_token(t, name, "%.*s__%d", (int)name->length,
-                                   name->text, ++t->ids);
-    if (late) {
-      variable *v = cgl_tree_alias(t, &own, (row){NULL, 0});
-      v->value = value;
-      v->is_auto = true;
-    } else if (type)
-      cgl_tree_alias(t, &own, value);
-    else {
-      row of = cgl_tree_copy(t, p.at, p.n);
-      of.at[of.n - 1] = cgl_tree_token(t, name, "const");
-      put(tail, cgl_tree_declare_value(t, &own, of, value));
-    }
-    rename_in(f, name, &own);
-  }
 }
 
 
@@ -609,6 +451,8 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   const cgl_token call = r->at[i];
   function f = {0};
   row parameters[24], args[24];
+  const size_t passed =
+      cgl_inline_split(cgl_row_slice(*r, open + 1, end - 1), args, 24);
   if (i && cgl_token_is_any(&r->at[i - 1], ".", "->", "::")) {
     cgl_tree_refuse(t, &call,
                     "a call of '%.*s', a member or of a namespace, which "
@@ -619,7 +463,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   const variable *lambda = cgl_tree_find(t, &call);
   if (lambda)
     read_lambda(t, lambda, &f);
-  else if (!find_function(t, &call, &f)) {
+  else if (!find_function(t, &call, passed, &f)) {
     cgl_tree_refuse(
         t, &call,
         "a call of '%.*s', which synchronizes and is overloaded or a "
@@ -627,10 +471,9 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
         (int)call.length, call.text);
     return;
   }
-  size_t n = split(f.parameters, parameters, 24);
+  size_t n = cgl_inline_split(f.parameters, parameters, 24);
   if (n == 1 && parameters[0].n == 1 && cgl_token_is(parameters[0].at, "void"))
     n = 0;
-  const size_t passed = split(cgl_row_slice(*r, open + 1, end - 1), args, 24);
   if (!take_defaults(parameters, args, passed, n) || n == 24 ||
       t->depth == MAX_DEPTH) {
     cgl_tree_refuse(t, &call,
@@ -643,14 +486,14 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   for (variable *v = t->variables; v && !lambda; v = v->next) {
     cgl_token other = cgl_tree_token(t, &call, "%.*s__%d", (int)v->name.length,
                                      v->name.text, ++t->ids);
-    rename_in(&f, &v->name, &other);
-    rename_all(f.templates, &v->name, &other);
+    cgl_inline_rename_in(&f, &v->name, &other);
+    cgl_inline_rename(f.templates, &v->name, &other);
   }
   if (f.templates.n) {
     row given =
         open > i + 1 ? cgl_row_slice(*r, i + 2, open - 1) : (row){NULL, 0};
-    bind_template(t, &call, &f, given, parameters, args, n, tail);
-    split(f.parameters, parameters, 24);
+    cgl_inline_bind_template(t, &call, &f, given, parameters, args, n, tail);
+    cgl_inline_split(f.parameters, parameters, 24);
     take_defaults(parameters, args, n, n);
   }
   for (size_t k = 0; k < n && !t->why; k++)
@@ -667,7 +510,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
       take_result(t, &call, strip_type(f.type), f.body, &list, &result)) {
     cgl_tree_inline(t, &list);
     if (list)
-      put(tail, list);
+      cgl_inline_put(tail, list);
     replace(t, r, i, end, result.text ? &result : NULL);
   }
   t->depth--;
@@ -679,13 +522,27 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
 
 /* ---- statements ---- */
 
+/* The call of whose template's arguments the name at i is one, or i. */
+static size_t find_instance(row r, size_t i) {
+  for (size_t k = 0; k + 1 < i; k++)
+    if (r.at[k].kind == CGL_TOKEN_NAME && cgl_token_is(&r.at[k + 1], "<")) {
+      const size_t end = cgl_tokens_close_angle(r.at, r.n, k + 1);
+      if (end > i && end < r.n && cgl_token_is(&r.at[end], "("))
+        return k;
+    }
+  return i;
+}
+
+
 /* The last call of the row that synchronizes, or n. */
 static size_t find_call(tree *t, row r) {
   for (size_t i = r.n; i-- > 0;)
     if (r.at[i].kind == CGL_TOKEN_NAME) {
       const variable *v = cgl_tree_find(t, &r.at[i]);
       if (v ? v->function : cgl_tree_sync(t, &r.at[i], 1) != 0)
-        return i;
+        return i + 1 < r.n && cgl_token_is_any(&r.at[i + 1], ",", ">")
+                   ? find_instance(r, i)
+                   : i;
     }
   return r.n;
 }
@@ -871,6 +728,6 @@ void cgl_tree_inline(tree *t, statement **list) {
     s->common |= barrier && s->kind == STATEMENT_IF;
     cgl_tree_inline(t, &s->body);
     cgl_tree_inline(t, &s->otherwise);
-    put(&tail, s);
+    cgl_inline_put(&tail, s);
   }
 }

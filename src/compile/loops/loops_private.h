@@ -227,6 +227,10 @@ size_t cgl_tree_split_types(tree *t, row r, size_t i, size_t end);
 statement *cgl_tree_declare_value(tree *t, const cgl_token *name, row type,
                                   row value);
 
+/* Is it what a tile makes of its values: a reduction or a scan, of which `cond`
+   is the operator and `step` the tile's size? */
+bool cgl_tree_is_group(const cgl_token *op);
+
 /* Puts functions that synchronize in place of their calls, and every warp
    operation in a statement of its own (inline.c). */
 void cgl_tree_inline(tree *t, statement **list);

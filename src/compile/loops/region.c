@@ -232,12 +232,9 @@ static void put_declaration(writer *w, const statement *s) {
       cgl_put_name(w, " cgl_begin(", v);
       cgl_text_put(w->out, ");");
     } else if (!v->dims.n) {
-      if (v->constructed)
-        cgl_tree_refuse(w->t, &v->name,
-                        "'%.*s', constructed and known by its "
-                        "address across a barrier",
-                        cgl_put_length(v), v->name.text);
       cgl_put_name(w, " ", v);
+      if (v->constructed)
+        cgl_put_name(w, " = cgl_t_", v);
       cgl_put_tokens(w, s->value, false);
       cgl_text_put(w->out, ";");
     }

@@ -26,6 +26,10 @@ static const char *const warp_words[] = {"__syncwarp",
                                          "__match_any_sync",
                                          "__activemask",
                                          NULL};
+/* What tiles make of their values, as groups.c spells it. */
+static const char *const group_words[] = {"__cgl_reduce_sync",
+                                          "__cgl_inclusive_scan_sync",
+                                          "__cgl_exclusive_scan_sync", NULL};
 static const char *const refused_words[] = {"goto",
                                             "asm",
                                             "__asm__",
@@ -44,6 +48,11 @@ static const char *const refused_words[] = {"goto",
                                             NULL};
 
 #define MOST_NUMBER (1l << 30)
+
+
+bool cgl_tree_is_group(const cgl_token *op) {
+  return cgl_token_is_of(op, group_words);
+}
 
 
 void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...) {
@@ -270,7 +279,7 @@ unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n) {
       continue;
     if (cgl_token_is_of(&at[i], block_words))
       sync |= SYNC_BLOCK;
-    else if (cgl_token_is_of(&at[i], warp_words) ||
+    else if (cgl_token_is_of(&at[i], warp_words) || cgl_tree_is_group(&at[i]) ||
              cgl_strip_is_loop(t, (row){(cgl_token *)at, n}, i))
       sync |= SYNC_WARP;
     else if (!(i && cgl_token_is_any(&at[i - 1], ".", "->")))

@@ -176,6 +176,78 @@ static void put_shuffle(writer *w, statement *s) {
 }
 
 
+/* One step of what a tile makes of its values, in cgl_s_<id>: each lane takes
+   what the one at distance `by` has, if `test` holds. */
+static void put_step(writer *w, const statement *s, const char *by) {
+  char front[120];
+  const int id = s->id;
+  const bool sum = cgl_token_is(&s->op, "__cgl_reduce_sync");
+  cgl_text_print(w->out, "cgl_step<%s>(cgl_g_%d, cgl_s_%d, (int)%s, cgl_h_%d);",
+                 sum ? "cgl_of_xor" : "cgl_of_up", id, id, by, id);
+  cgl_put_own(w);
+  /* The lower lane's stands on the left of a scan's operator, which might be
+     read as a type in one pair of brackets. */
+  snprintf(front, sizeof front,
+           sum ? "cgl_s_%d[cgl_l] = (("
+               : "if ((cgl_l & (cgl_h_%d - 1)) >= %s) "
+                 "cgl_s_%d[cgl_l] = ((",
+           id, by, id);
+  char back[120];
+  snprintf(back, sizeof back, "))(cgl_%c_%d[cgl_l], cgl_%c_%d[cgl_l]);",
+           sum ? 's' : 'g', id, sum ? 'g' : 's', id);
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->cond, back));
+  cgl_region_flush(w);
+}
+
+
+/* What the lanes of a tile, of which there are s->step, make of their values by
+   the operator s->cond: as the functions in device_groups.h do, step by step.
+ */
+static void put_group(writer *w, const statement *s) {
+  const int id = s->id;
+  const bool sum = cgl_token_is(&s->op, "__cgl_reduce_sync");
+  cgl_text_print(w->out, "constexpr unsigned cgl_h_%d =", id);
+  cgl_put_tokens(w, s->step, false);
+  cgl_text_print(w->out,
+                 "; alignas(64) cgl_type_%d cgl_g_%d[32]; cgl_type_%d "
+                 "(&cgl_q_%d)[32] = cgl_s_%d;",
+                 id, id, id, id, id);
+  cgl_put_own(w);
+  for (int k = 0; k < 5 && w->fast; k++) {
+    char by[8];
+    snprintf(by, sizeof by, "%d", sum ? 16 >> k : 1 << k);
+    cgl_text_print(w->out, "if constexpr (cgl_h_%d > %s) {\n", id, by);
+    put_step(w, s, by);
+    cgl_text_put(w->out, "}\n");
+  }
+  if (!w->fast) {
+    cgl_text_print(w->out,
+                   sum ? "for (unsigned cgl_by_%d = cgl_h_%d / 2; cgl_by_%d; "
+                         "cgl_by_%d /= 2) {\n"
+                       : "for (unsigned cgl_by_%d = 1; cgl_by_%d < cgl_h_%d; "
+                         "cgl_by_%d *= 2) {\n",
+                   id, id, id, id);
+    char by[24];
+    snprintf(by, sizeof by, "cgl_by_%d", id);
+    put_step(w, s, by);
+    cgl_text_put(w->out, "}\n");
+  }
+  if (!cgl_token_is(&s->op, "__cgl_exclusive_scan_sync"))
+    return;
+  char front[120];
+  cgl_text_print(w->out,
+                 "cgl_step<cgl_of_up>(cgl_g_%d, cgl_s_%d, 1, cgl_h_%d);", id,
+                 id, id);
+  cgl_put_own(w);
+  snprintf(front, sizeof front,
+           "cgl_s_%d[cgl_l] = cgl_l & (cgl_h_%d - 1) ? cgl_g_%d[cgl_l] : "
+           "cgl_type_%d();",
+           id, id, id, id);
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, (row){NULL, 0}, ""));
+  cgl_region_flush(w);
+}
+
+
 void cgl_warp_put(writer *w, statement *s) {
   int id = s->id;
   cgl_region_flush(w);
@@ -199,6 +271,8 @@ void cgl_warp_put(writer *w, statement *s) {
   put_source(w, s);
   if (!memcmp(s->op.text, "__shfl", 6))
     put_shuffle(w, s);
+  else if (cgl_tree_is_group(&s->op))
+    put_group(w, s);
   else if (s->mask.n || cgl_token_is(&s->op, "__match_any_sync"))
     put_by_mask(w, s);
   else if (!memcmp(s->op.text, "__reduce", 8))

@@ -1,0 +1,36 @@
+/* What is put in place of a call of a function that synchronizes (inline.c,
+   templates.c). */
+#ifndef CGL_COMPILE_LOOPS_INLINE_PRIVATE_H
+#define CGL_COMPILE_LOOPS_INLINE_PRIVATE_H
+
+#include "compile/loops/loops_private.h"
+
+/* A copy for one call, but for the origin of its body. */
+typedef struct function {
+  row type, parameters, body;
+  row templates; /* between < and > */
+  const cgl_token *body_origin;
+} function;
+
+/* Appends the statements. */
+void cgl_inline_put(statement ***tail, statement *s);
+
+/* The elements of a list with commas; how many, up to `most`. */
+size_t cgl_inline_split(row r, row *out, size_t most);
+
+/* The other name, or what it stands for, wherever the row has the old one. */
+void cgl_inline_rename(row r, const cgl_token *old, const cgl_token *name);
+void cgl_inline_rename_in(function *f, const cgl_token *was,
+                          const cgl_token *now);
+
+/* The lambda that the row names and nothing else, or NULL. */
+variable *cgl_inline_lambda(const tree *t, row r);
+
+/* Gives the template's parameters names of the kernel: of the arguments
+   `given` that are written at the call, or that its n `args` decide.  Appends
+   what the names are declared by. */
+void cgl_inline_bind_template(tree *t, const cgl_token *call, function *f,
+                              row given, const row *parameters, const row *args,
+                              size_t n, statement ***tail);
+
+#endif
