@@ -55,6 +55,30 @@ template <class T> __device__ T either(T v, bool which) {
   if (which) return v + T(1);
   else { return __shfl_xor_sync(~0u, v, 2); }
 }
+__device__ unsigned summed(unsigned v) {
+  for (int d = 16; d; d >>= 1) v += __shfl_down_sync(~0u, v, d);
+  return v;
+}
+__device__ unsigned plain(unsigned v) { return v * 3u; }
+typedef unsigned (*one)(unsigned);
+template <one F> __device__ unsigned by(unsigned v, bool more) {
+  return F(v) + (more ? 1u : 0u);
+}
+template <one F> __device__ unsigned by(unsigned v) { return by<F>(v, false) + 2u; }
+template <one F = summed> __device__ unsigned usual(unsigned v) { return F(v) + 1u; }
+template <unsigned (*F)(unsigned), bool TWICE> __device__ unsigned told(unsigned v) {
+  __syncthreads();
+  if (TWICE) v = F(v) + (v & 1u);
+  return F(v);
+}
+template <unsigned W, int K> __device__ unsigned sized(unsigned v) {
+  const unsigned room[W / 8] = {v, 2u};
+  __syncthreads();
+  return __shfl_xor_sync(~0u, room[0], W / 4, W) - K + (unsigned)((K - 5) / 2 > 0);
+}
+struct pair { unsigned a[2]; };
+struct wide { unsigned a, b, c, d, e; };
+__device__ void bump(unsigned *p) { p[1] += 2u; }
 __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
 ]]
 
@@ -69,6 +93,17 @@ local bodies = {
   "s[t] = 7u; unsigned v = in[t]; leave(v, f); out[t] = v + either(v, f > 2u);",
   "out[t] = scoped(t + 100, f);",
   "const unsigned *p = in; __syncthreads(); if (t & 1) advance(p); __syncthreads(); out[t] = *p;",
+  "unsigned v = in[t]; if (summed(v) % 3u == f) v += 3u; else v--; out[t] = v;",
+  "unsigned v = in[t]; for (int k = 0; k < 3; k++) if (summed(v) & 1u && k != f) v ^= k + 1; "
+    .. "out[t] = v;",
+  "out[t] = by<summed>(in[t]) + by<plain>(in[t]); out[t] += by<&summed>(t, f > 2u);",
+  "out[t] = usual(in[t]) + usual<plain>(t); out[t] ^= told<summed, true>(t);",
+  "out[t] = told<plain, false>(in[t]); out[t] += told<&summed, false>(t);",
+  "out[t] = sized<16, -3>(in[t]); out[t] += sized<8 * 4, N / 16>(t) * 5u;",
+  "pair v{{t, f}}; unsigned *p = v.a; __syncthreads(); p[1] += 2u; __syncthreads(); bump(v.a); "
+    .. "out[t] = v.a[1] + v.a[0];",
+  "wide v{in[t], 2u, f, 4u, 5u}; unsigned *p = &v.b; __syncthreads(); *p += t; __syncthreads(); "
+    .. "out[t] = v.a + v.b * v.c;",
   "const unsigned *at = in; unsigned v = at(1, 2); __syncthreads(); v += at(t % 3, 1) + at[t]; "
     .. "out[t] = v;",
 }

@@ -128,6 +128,20 @@ local bodies = {
   "int p = a[t] % 1u + t + 100, r = 0; HALVES { int o = DOWN(p, d); r += *(a + (o - p)); }" ..
     " if (lane == 0) put((T)(r % 1009));",
   "T v = x; auto o = DOWN(v, 1); v += o; T y = x * 2; T w = o; if (lane == 0) put(v + w); put(y);",
+  -- a row for each warp, of which its lanes take every 32nd place
+  "int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; if (row > n) return; T v = x;" ..
+    " for (int i = threadIdx.x % 32; i < 90 + n; i += 32) v += (T)(a[row * 7 + i] % 9u);" ..
+    " HALVES v += ACROSS(v, d); for (int i = threadIdx.x & 31; i < 90 + n; i += warpSize)" ..
+    " if (i == t) put(v + (T)(a[row + i] % 9u));",
+  "unsigned row = 3 + threadIdx.x / 32 * 2 - threadIdx.x / 32; T v = x; v += ACROSS(v, 1);" ..
+    " for (unsigned i = lane; i < row * 11; i += 32) v += (T)(a[i + row] % 9u); put(v);",
+  "T v = x; v += ACROSS(v, 1); for (int i = 40 + threadIdx.x % 32; i < 33 * n; i += 32)" ..
+    " { T w = (T)(a[200 - threadIdx.x % 32 + i] % 5u); v += w * w; } v += DOWN(v, 2);" ..
+    " int k = n - threadIdx.x / 32; for (int i = lane; i < k * 9; i += 32) v -= (T)i; put(v);",
+  "T v = x; if (n + threadIdx.x / 32 * 3 < 9) { v += ACROSS(v, 4); } if (n == 5 && " ..
+    "7 - threadIdx.x / 32 > 5) v += ACROSS(v, 8); put(v);",
+  "T v = x; v += ACROSS(v, 1); for (int i = lane; i < 70; i += 32) { if (i % 3 == 0) continue;" ..
+    " v += (T)(a[i] % 5u); if (v > (T)100) break; } put(v); v += ACROSS(v, 2); put(v);",
   -- lanes and warps of sums with the rows
   "const unsigned char row = threadIdx.y * 128; const int w = (threadIdx.x + row) / 32; T v = x;" ..
     " v += ACROSS(v, 1); put(v + (T)w);",

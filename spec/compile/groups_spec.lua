@@ -216,6 +216,16 @@ describe("cooperative groups", function()
       { "B; auto t = cg::tiled_partition<16>(b); constexpr unsigned N = t.size(); "
         .. "x[i] = t.shfl_down(i, 3) * N + t.ballot(i & 1);" },
       { "B; auto t = cg::tiled_partition(cg::coalesced_threads(), 4); x[i] = t.shfl(i, 1);" },
+      { "constexpr int N = 16; auto t = cg::tiled_partition<N / 2>(cg::this_thread_block()); "
+        .. "{ int M = 1, N = 2; x[i] = t.shfl(i, 1) + N + M + t.size(); }" },
+      { "auto t = cg::tiled_partition<8>(cg::this_thread_block()); quad q{i, 2, 3, 1.5}; "
+        .. "q = t.shfl(q, (i + 1) % 8); q = t.shfl_down(q, 2); x[i] = q.a + q.b + 4 * q.d;",
+        "struct quad { unsigned a, b, c; double d; };" },
+      { "B; auto t = cg::tiled_partition<32>(b); unsigned v = i; int row = 4 - "
+        .. "t.meta_group_rank(); v += t.shfl_xor(v, 1); for (int k = t.thread_rank(); "
+        .. "k < 50 + row * n; k += t.size()) v = v * 3 + s[(k + row) & 63]; "
+        .. "v += t.shfl_down(v, 1); "
+        .. "if (t.meta_group_rank() == 0) v += cg::reduce(t, v, cg::plus<unsigned>()); x[i] = v;" },
       { "B; x[i] = h(b) + i;",
         "template <class G> struct is { static const int v = 1; }; "
         .. "template <> struct is<cg::thread_block> { static const int v = 2; }; "
@@ -235,7 +245,8 @@ describe("cooperative groups", function()
       { "auto t = cg::tiled_partition<32>(cg::this_thread_block()); quad q{i, n, 3, i * i}; "
         .. "q = cg::reduce(t, q, plus()); x[i] = q.a + q.b * q.c - q.d;",
         "struct quad { unsigned a, b, c; double d; }; struct plus { __device__ quad operator()("
-        .. "quad x, const quad &y) const { return {x.a + y.a, x.b ^ y.b, x.c * y.c, x.d + y.d}; } };" },
+        .. "quad x, const quad &y) const { return {x.a + y.a, x.b ^ y.b, x.c * y.c, "
+        .. "x.d + y.d}; } };" },
       { "blk b = cg::this_thread_block(); b.sync(); x[i] = s[i ^ 1];",
         "typedef cg::thread_block blk;" },
     }

@@ -90,6 +90,11 @@ template <class T> CGL_INLINE T &cgl_at(T &slot) {
 template <class T> CGL_INLINE T &cgl_at(cgl_raw<T> &slot) {
   return slot.value;
 }
+/* A variable is constructed where it is kept. */
+struct cgl_there {};
+inline void *operator new(unsigned long, void *p, cgl_there) noexcept {
+  return p;
+}
 /* A variable is declared without an initializer. */
 template <class T> CGL_INLINE void cgl_begin(T &x) {
   if constexpr (!__is_trivial(T))
@@ -440,7 +445,6 @@ CGL_INLINE void cgl_permute(T *to, const V *all, const V line, int d,
 /* KNOWN: the distance is a constant when loops are unrolled. */
 template <int OP, bool KNOWN, class T>
 CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
-  static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
   if constexpr ((sizeof(T) == 4 || sizeof(T) == 8) && cgl_vector_bytes &&
                 (KNOWN || 8 * sizeof(T) <= cgl_vector_bytes)) {
     typedef decltype(cgl_integer_of<sizeof(T)>()) element;
@@ -479,15 +483,6 @@ CGL_INLINE void cgl_move_first(T *to, const T *from, int d, int width = 32) {
     }
   }
   cgl_move<OP, KNOWN>(to, from, d, width);
-}
-/* The same of anything, for what tiles make of values that they may be. */
-template <int OP, class T>
-CGL_INLINE void cgl_step(T *to, const T *from, int d, int width) {
-  if constexpr (sizeof(T) <= 8)
-    cgl_move<OP, true>(to, from, d, width);
-  else
-    for (int i = 0; i < 32; i++)
-      to[i] = from[cgl_source<OP>(i, d, width)];
 }
 template <int OP, class T>
 CGL_APART void cgl_move_apart(T *to, const T *from, int d, int width = 32) {

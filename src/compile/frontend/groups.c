@@ -276,9 +276,15 @@ static const member members[] = {
     {GRID, "num_threads", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
     {GRID, "size", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
     {GRID, "thread_rank", "(" CGL_BLOCK "*" CGL_THREADS "+" CGL_RANK ")"},
-    {TILE, "thread_rank", "(" CGL_RANK "&((unsigned)(%s)-1))"},
-    {TILE, "size", "(unsigned)(%s)"},
-    {TILE, "num_threads", "(unsigned)(%s)"},
+    {TILE, "thread_rank", "(" CGL_RANK "%%%s)"},
+    {TILE, "size", "%s"},
+    {TILE, "num_threads", "%s"},
+};
+
+/* Of tiles of the block. */
+static const member parts[] = {
+    {TILE, "meta_group_rank", "(" CGL_RANK "/%s)"},
+    {TILE, "meta_group_size", "((" CGL_THREADS "+%s-1)/%s)"},
 };
 
 /* Operations of a tile's lanes: the intrinsic, and whether it has a width. */
@@ -335,34 +341,33 @@ static bool put_operation(reading *r, const group *g, const cgl_token *name,
 }
 
 
+static const member *find_member(const group *g, const cgl_token *name) {
+  for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+    if (members[k].kind == g->kind && cgl_token_is(name, members[k].name))
+      return &members[k];
+  for (size_t k = 0; g->of_block && k < sizeof parts / sizeof *parts; k++)
+    if (parts[k].kind == g->kind && cgl_token_is(name, parts[k].name))
+      return &parts[k];
+  return NULL;
+}
+
+
 /* What the group does at i, `. name (`; false when that is not known. */
 static bool put_member(reading *r, const group *g, size_t i) {
-  char text[MOST_TEXT];
+  char text[MOST_TEXT], count[80];
   if (!is(r, i, ".") || !is(r, i + 2, "("))
     return false;
   const cgl_token *name = &r->at[i + 1];
-  if (is(r, i + 3, ")"))
-    for (size_t k = 0; k < sizeof members / sizeof *members; k++)
-      if (members[k].kind == g->kind && cgl_token_is(name, members[k].name)) {
-        if (g->wide &&
-            cgl_token_is_any(name, "size", "num_threads", "thread_rank"))
-          emit(r, "(unsigned long long)", name);
-        snprintf(text, sizeof text, members[k].text, g->size);
-        emit(r, text, name);
-        return r->i = i + 4, true;
-      }
-  if (g->kind == TILE && g->of_block && is(r, i + 3, ")") &&
-      cgl_token_is_any(name, "meta_group_rank", "meta_group_size")) {
-    if (cgl_token_is(name, "meta_group_rank"))
-      snprintf(text, sizeof text, "(" CGL_RANK "/(unsigned)(%s))", g->size);
-    else
-      snprintf(text, sizeof text,
-               "((" CGL_THREADS "+(unsigned)(%s)-1)/(unsigned)(%s))", g->size,
-               g->size);
-    emit(r, text, name);
-    return r->i = i + 4, true;
-  }
-  return g->kind == TILE && put_operation(r, g, name, i + 2);
+  const member *m = is(r, i + 3, ")") ? find_member(g, name) : NULL;
+  if (!m)
+    return g->kind == TILE && put_operation(r, g, name, i + 2);
+  const bool number = !g->size[strspn(g->size, "0123456789")];
+  snprintf(count, sizeof count, number ? "%su" : "(unsigned)(%s)", g->size);
+  if (g->wide && cgl_token_is_any(name, "size", "num_threads", "thread_rank"))
+    emit(r, "(unsigned long long)", name);
+  snprintf(text, sizeof text, m->text, count, count);
+  emit(r, text, name);
+  return r->i = i + 4, true;
 }
 
 
@@ -617,15 +622,28 @@ static bool put_name(reading *r) {
 }
 
 
-/* Another variable of a group's name hides it, and one of the name that a
-   tile's size has hides the tile. */
+/* Has the text the name in it? */
+static bool names(const char *text, const cgl_token *name) {
+  const char *const letters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+  while (*(text += strcspn(text, letters))) {
+    const size_t n = strspn(text, letters);
+    if (n == name->length && !memcmp(text, name->text, n))
+      return true;
+    text += n;
+  }
+  return false;
+}
+
+
+/* Another variable of a group's name hides it, and one of a name that a tile's
+   size has hides the tile. */
 static void hide_groups(reading *r, const cgl_token *t) {
   for (size_t k = r->n; k-- > 0;) {
     const group *g = &r->groups[k];
     if (g->kind == NO_GROUP)
       continue;
-    if (cgl_token_same(g->name, t) ||
-        (g->kind == TILE && cgl_token_is(t, g->size)))
+    if (cgl_token_same(g->name, t) || (g->kind == TILE && names(g->size, t)))
       declare(r, &(group){0}, g->name);
   }
 }
@@ -647,8 +665,12 @@ static void read_token(reading *r) {
   if (t->kind == CGL_TOKEN_NAME) {
     if (take_namespace(r) || put_declaration(r) || put_call(r))
       return;
-    if (is_behind_type(r, r->i) && r->i + 1 < r->count &&
-        cgl_token_is_any(t + 1, "=", ";", ",", ")", "[", "{", "(", ":"))
+    const bool first =
+        is_behind_type(r, r->i) && r->i + 1 < r->count &&
+        cgl_token_is_any(t + 1, "=", ";", ",", ")", "[", "{", "(", ":");
+    const bool other =
+        r->i && cgl_token_is_any(t - 1, ",", "{") && is(r, r->i + 1, "=");
+    if (first || other)
       hide_groups(r, t);
     if ((end = read_group(r, r->i, &g))) {
       if (put_member(r, &g, end))

@@ -402,6 +402,18 @@ static bool is_function(const cgl_token *at, size_t count) {
 }
 
 
+/* How many tokens in front of the declaration are its template <...>. */
+static size_t header_of(const cgl_program *p, const cgl_token *at) {
+  const cgl_token *from = at;
+  if (at == p->row->at || !cgl_token_is(at - 1, ">"))
+    return 0;
+  while (from > p->row->at && !cgl_token_is_any(from - 1, ";", "{", "}") &&
+         !cgl_token_is(from, "template"))
+    from--;
+  return cgl_token_is(from, "template") ? (size_t)(at - from) : 0;
+}
+
+
 static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
   cgl_program *p = c->program;
   const cgl_token *body;
@@ -435,6 +447,7 @@ static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
   chunks[p->nchunks++] =
       (cgl_chunk){.at = at,
                   .count = count,
+                  .header = header_of(p, at),
                   .record = record || cgl_token_is(at, "typedef"),
                   .operators = has_word(at, count, "operator")};
 }

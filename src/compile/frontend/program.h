@@ -12,6 +12,7 @@
 typedef struct cgl_chunk {
   const cgl_token *at;
   size_t count;
+  size_t header;     /* tokens of template <...> in front of it */
   unsigned features; /* of its own tokens */
   bool record;       /* struct, class, union: everything in it is a name */
   bool operators;    /* defines an operator, which is called without a name */

@@ -419,9 +419,10 @@ unsigned cgl_reach_features(cgl_program *p, size_t which, unsigned *others) {
     features |= chunk->features;
     if (others && list[k] != which)
       *others |= chunk->features;
-    for (size_t i = 0; i < chunk->count; i++)
-      if (chunk->at[i].kind == CGL_TOKEN_NAME)
-        follow_name(p, &chunk->at[i], list, &n);
+    const cgl_token *const first = chunk->at - chunk->header;
+    for (size_t i = 0; i < chunk->header + chunk->count; i++)
+      if (first[i].kind == CGL_TOKEN_NAME)
+        follow_name(p, &first[i], list, &n);
   }
   free(list);
   return features;

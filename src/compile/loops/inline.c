@@ -633,6 +633,18 @@ static void refuse_sync(tree *t, row r) {
 }
 
 
+/* A class made with a function that synchronizes may call it. */
+static void check_type(tree *t, row type) {
+  size_t chunk;
+  for (size_t i = 0; i + 1 < type.n; i++)
+    if (cgl_token_is_any(&type.at[i + 1], ",", ">") &&
+        cgl_reach_chunk(t->program, &type.at[i], 0, &chunk) &&
+        !t->program->chunks[chunk].record && cgl_tree_sync(t, &type.at[i], 1))
+      cgl_tree_refuse(t, &type.at[i], "'%.*s' in a type",
+                      (int)type.at[i].length, type.at[i].text);
+}
+
+
 /* Does the list synchronize, declare or jump? */
 static bool is_plain_list(tree *t, const statement *list) {
   for (; list; list = list->next)
@@ -640,6 +652,21 @@ static bool is_plain_list(tree *t, const statement *list) {
         cgl_tree_sync(t, list->all.at, list->all.n))
       return false;
   return true;
+}
+
+
+/* The text of an `if` with its condition as that is now. */
+static void renew_condition(tree *t, statement *s) {
+  const size_t open = 1 + cgl_token_is(&s->all.at[1], "constexpr");
+  const size_t close = cgl_tokens_close(s->all.at, s->all.n, open);
+  row made = cgl_tree_copy(t, s->all.at, s->all.n + s->cond.n);
+  if (t->failed)
+    return;
+  memcpy(&made.at[open + 1], s->cond.at, s->cond.n * sizeof *made.at);
+  memcpy(&made.at[open + 1 + s->cond.n], &s->all.at[close - 1],
+         (s->all.n - close + 1) * sizeof *made.at);
+  made.n = open + 1 + s->cond.n + s->all.n - close + 1;
+  s->all = made;
 }
 
 
@@ -655,16 +682,7 @@ static void join_branch(tree *t, statement *s, bool barrier) {
   if (!each || cgl_token_is(&s->all.at[1], "constexpr") ||
       !is_plain_list(t, s->body) || !is_plain_list(t, s->otherwise))
     return;
-  const size_t close = cgl_tokens_close(s->all.at, s->all.n, 1);
-  row made = cgl_tree_copy(t, s->all.at, s->all.n + s->cond.n);
-  if (t->failed)
-    return;
-  memcpy(&made.at[2], s->cond.at, s->cond.n * sizeof *made.at);
-  memcpy(&made.at[2 + s->cond.n], &s->all.at[close - 1],
-         (s->all.n - close + 1) * sizeof *made.at);
-  made.n = 2 + s->cond.n + s->all.n - close + 1;
   s->kind = STATEMENT_PLAIN;
-  s->all = made;
   s->cond = (row){NULL, 0};
   s->body = s->otherwise = NULL;
 }
@@ -697,6 +715,7 @@ void cgl_tree_inline(tree *t, statement **list) {
     statement **before = tail;
     if (s->kind == STATEMENT_DECLARATION) {
       variable **last = t->last;
+      check_type(t, s->variable->type);
       hoist(t, &s->value, &tail);
       place_before(t, last, s->variable);
       s->variable->value = s->value;
@@ -710,6 +729,8 @@ void cgl_tree_inline(tree *t, statement **list) {
         continue;
     } else if (s->kind == STATEMENT_IF) {
       hoist(t, &s->cond, &tail);
+      if (*before && !t->failed)
+        renew_condition(t, s);
       for (statement *p = *before; p; p = p->next) {
         used |= p->kind == STATEMENT_WARP;
         barrier |= p->kind == STATEMENT_BARRIER;

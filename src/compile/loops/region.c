@@ -232,9 +232,11 @@ static void put_declaration(writer *w, const statement *s) {
       cgl_put_name(w, " cgl_begin(", v);
       cgl_text_put(w->out, ");");
     } else if (!v->dims.n) {
-      cgl_put_name(w, " ", v);
-      if (v->constructed)
-        cgl_put_name(w, " = cgl_t_", v);
+      if (v->constructed) {
+        cgl_put_name(w, " ::new ((void *)&", v);
+        cgl_put_name(w, ", cgl_there()) cgl_t_", v);
+      } else
+        cgl_put_name(w, " ", v);
       cgl_put_tokens(w, s->value, false);
       cgl_text_put(w->out, ";");
     }

@@ -7,14 +7,30 @@
 
 /* ---- the thread's index ---- */
 
+/* How many tokens at i are the thread's number in its block, as groups.c writes
+   it, or threadIdx.x; or 0. */
+static size_t own_number(row r, size_t i) {
+  static const char *const rank[] = {
+      "threadIdx", ".", "x",         "+",         "blockDim", ".", "x",
+      "*",         "(", "threadIdx", ".",         "y",        "+", "blockDim",
+      ".",         "y", "*",         "threadIdx", ".",        "z", ")"};
+  const size_t n = sizeof rank / sizeof *rank;
+  size_t k = 0;
+  while (k < n && i + k < r.n && cgl_token_is(&r.at[i + k], rank[k]))
+    k++;
+  return k == n && i && cgl_token_is(&r.at[i - 1], "(") ? n : k < 3 ? 0 : 3;
+}
+
+
 size_t cgl_stride_lane(row r, size_t i, bool *warp) {
   size_t open = i;
   while (open < r.n && cgl_token_is(&r.at[open], "("))
     open++;
-  size_t n = open - i, k = open + 3 + n;
-  if (!cgl_token_is_axis(r.at, r.n, open, "threadIdx") || k + 1 >= r.n)
+  const size_t own = own_number(r, open);
+  size_t n = open - i, k = open + own + n;
+  if (!own || k + 1 >= r.n || (own > 3 && !n))
     return 0;
-  for (size_t j = open + 3; j < k; j++)
+  for (size_t j = open + own; j < k; j++)
     if (!cgl_token_is(&r.at[j], ")"))
       return 0;
   const cgl_token *op = &r.at[k], *by = &r.at[k + 1];
@@ -25,13 +41,14 @@ size_t cgl_stride_lane(row r, size_t i, bool *warp) {
               : !cgl_token_is(op, "&") ||
                     !cgl_token_is_any(by, "31", "31u", "0x1f", "0x1fu"))
     return 0;
-  /* what stands around it binds less */
-  if (i && !cgl_token_is_any(&r.at[i - 1], "=", "(", ",", "[", "return", "?"))
+  /* what stands around it binds less, or later */
+  static const char *const before[] = {
+      "+", "-", "==", "!=", "<", ">", "<=", ">=", "&&", "||", ":", "+=", NULL};
+  if (i && !cgl_token_is_any(&r.at[i - 1], "=", "(", ",", "[", "return", "?") &&
+      !(product && cgl_token_is_of(&r.at[i - 1], before)))
     return 0;
-  bool last = k + 2 >= r.n;
-  if (!last && !cgl_token_is_any(&r.at[k + 2], ")", ";", ",", "]") &&
-      !(product && cgl_token_is_any(&r.at[k + 2], "==", "!=", "<", ">", "+",
-                                    "-", "<=", ">=")))
+  if (k + 2 < r.n && !product &&
+      !cgl_token_is_any(&r.at[k + 2], ")", ";", ",", "]"))
     return 0;
   return k + 2 - i;
 }
@@ -41,14 +58,16 @@ size_t cgl_stride_lane(row r, size_t i, bool *warp) {
 
 /* `threadIdx.x`, or what is the lane of a warp whose threads are in a row. */
 static size_t own_index(row r, size_t i, bool *lane) {
-  if (!cgl_token_is_axis(r.at, r.n, i, "threadIdx"))
+  const size_t open = i < r.n && cgl_token_is(&r.at[i], "("),
+               n = own_number(r, i + open), k = i + n + 2 * open;
+  if (!n || (open && (n == 3 || !cgl_token_is(&r.at[k - 1], ")"))))
     return 0;
-  *lane = i + 4 < r.n &&
-          ((cgl_token_is(&r.at[i + 3], "%") &&
-            cgl_token_is_any(&r.at[i + 4], "32", "32u", "warpSize")) ||
-           (cgl_token_is(&r.at[i + 3], "&") &&
-            cgl_token_is_any(&r.at[i + 4], "31", "31u", "0x1f")));
-  return *lane ? 5 : 3;
+  *lane = k + 1 < r.n &&
+          ((cgl_token_is(&r.at[k], "%") &&
+            cgl_token_is_any(&r.at[k + 1], "32", "32u", "warpSize")) ||
+           (cgl_token_is(&r.at[k], "&") &&
+            cgl_token_is_any(&r.at[k + 1], "31", "31u", "0x1f")));
+  return *lane ? k - i + 2 : open ? 0 : 3;
 }
 
 

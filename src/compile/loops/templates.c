@@ -162,11 +162,29 @@ static size_t spell(const tree *t, row r, char *text, size_t room) {
 }
 
 
+/* The function that the value names and nothing else, as f and &f do. */
+static const cgl_token *find_named(tree *t, row value) {
+  const cgl_token *last = value.n ? &value.at[value.n - 1] : NULL;
+  bool plain = last && last->kind == CGL_TOKEN_NAME && !cgl_tree_find(t, last);
+  size_t chunk;
+  for (size_t i = 0; i + 1 < value.n; i++)
+    plain &= cgl_token_is_any(&value.at[i], "&", "*") ||
+             (!i && cgl_token_is(&value.at[i], "::"));
+  return plain && cgl_reach_chunk(t->program, last, 0, &chunk) ? last : NULL;
+}
+
+
 /* What stands in place of the template's parameter of that type, one token: the
    constant, or the function, that the value is.  Or none. */
 static bool constant_of(tree *t, row type, row value, cgl_token *out) {
   char name[80], text[100], given[80];
   const variable *v = value.n == 1 ? cgl_tree_find(t, value.at) : NULL;
+  const cgl_token *named = find_named(t, value);
+  if (named && cgl_tree_sync(t, named, 1))
+    return *out = *named, true;
+  if (cgl_tree_sync(t, value.at, value.n))
+    cgl_tree_refuse(t, value.at,
+                    "a function that synchronizes, as a template's argument");
   if (!spell(t, type, name, sizeof name) || !spell(t, value, text, sizeof text))
     return false;
   const bool number = value.n == 1 && value.at->kind == CGL_TOKEN_NUMBER;
@@ -180,12 +198,25 @@ static bool constant_of(tree *t, row type, row value, cgl_token *out) {
   } else if (value.n == 1 && ((!strcmp(name, "bool ") &&
                                cgl_token_is_any(value.at, "true", "false")) ||
                               (v && spell(t, v->type, given, sizeof given) &&
-                               !strcmp(given, name)) ||
-                              cgl_tree_sync(t, value.at, 1)))
+                               !strcmp(given, name))))
     *out = value.at[0];
   else
     *out = cgl_tree_token(t, value.at, "((%s)(%s))", name, text);
   return true;
+}
+
+
+/* T (*name)(...), or T name(...): the name of what is given by a function, or
+   NULL. */
+static cgl_token *find_pointer(row p) {
+  size_t i = 0;
+  while (i < p.n && !cgl_token_is(&p.at[i], "("))
+    i++;
+  if (i + 3 < p.n && cgl_token_is(&p.at[i + 1], "*") &&
+      p.at[i + 2].kind == CGL_TOKEN_NAME && cgl_token_is(&p.at[i + 3], ")"))
+    return &p.at[i + 2];
+  return i > 1 && i < p.n && p.at[i - 1].kind == CGL_TOKEN_NAME ? &p.at[i - 1]
+                                                                : NULL;
 }
 
 
@@ -220,6 +251,16 @@ void cgl_inline_bind_template(tree *t, const cgl_token *call, function *f,
           value = cgl_row_slice(p, i + 1, p.n);
         p.n = i;
       }
+    cgl_token *pointer = find_pointer(p);
+    const cgl_token *given_by = pointer ? find_named(t, value) : NULL;
+    if (given_by)
+      cgl_inline_rename_in(f, pointer, given_by);
+    else if (pointer)
+      cgl_tree_refuse(t, call,
+                      "a template's argument that is no function's "
+                      "name");
+    if (pointer)
+      continue;
     if (p.n < 2 || p.at[p.n - 1].kind != CGL_TOKEN_NAME)
       break;
     cgl_token *name = &p.at[p.n - 1];

@@ -60,7 +60,10 @@ static size_t put_lane(writer *w, row r, size_t i) {
   bool warp;
   size_t n = w->run && w->fast ? cgl_stride_lane(r, i, &warp) : 0;
   if (n)
-    cgl_text_put(w->out, warp ? " (cgl_wx / 32)" : " cgl_l");
+    cgl_text_put(w->out, !warp ? " cgl_l"
+                         : cgl_row_has(cgl_row_slice(r, i, i + n), "blockDim")
+                             ? " (cgl_w / 32)"
+                             : " (cgl_wx / 32)");
   return n;
 }
 

@@ -265,7 +265,8 @@ static unsigned chunk_sync(tree *t, size_t which) {
   if (t->known[which] & KNOWN)
     return t->known[which] & ~(unsigned)KNOWN;
   t->known[which] = KNOWN;
-  unsigned sync = cgl_tree_sync(t, chunk->at, chunk->count);
+  unsigned sync =
+      cgl_tree_sync(t, chunk->at - chunk->header, chunk->header + chunk->count);
   t->known[which] = (unsigned char)(KNOWN | sync);
   return sync;
 }

@@ -212,14 +212,31 @@ typedef struct census {
 } census;
 
 
-/* Is the variable named other than as `v.field`?  Then, of a class, it may
-   change by any function or operator. */
-static bool is_named_whole(row r, const cgl_token *name) {
-  for (size_t i = 0; i < r.n; i++)
-    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
-        !(i + 2 < r.n && cgl_token_is(&r.at[i + 1], ".") &&
-          !(i + 3 < r.n && cgl_token_is(&r.at[i + 3], "("))))
+/* Has a class of the source an array of that name? */
+static bool is_array_member(const tree *t, const cgl_token *name) {
+  for (size_t k = 0; k < t->program->nchunks; k++) {
+    const cgl_chunk *c = &t->program->chunks[k];
+    for (size_t i = 0; c->record && i + 1 < c->count; i++)
+      if (cgl_token_same(&c->at[i], name) && cgl_token_is(&c->at[i + 1], "["))
+        return true;
+  }
+  return false;
+}
+
+
+/* Is the variable named other than as `v.field`, of a field that is no array's
+   pointer?  Then, of a class, it may change by any function or operator. */
+static bool is_named_whole(const tree *t, row r, const cgl_token *name) {
+  for (size_t i = 0; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
+      continue;
+    if (i + 2 >= r.n || !cgl_token_is(&r.at[i + 1], ".") ||
+        (i + 3 < r.n && cgl_token_is(&r.at[i + 3], "(")))
       return true;
+    if (!(i + 3 < r.n && cgl_token_is_any(&r.at[i + 3], "[", ".")) &&
+        is_array_member(t, &r.at[i + 2]))
+      return true;
+  }
   return false;
 }
 
@@ -256,7 +273,7 @@ static void see_uses(tree *t, statement *s, row r, void *user) {
                     (s->kind == STATEMENT_DECLARATION &&
                      s->variable->reference && is_referred(r, &v->name)) ||
                     is_pointed_to(r, v) ||
-                    (v->closed && is_named_whole(r, &v->name));
+                    (v->closed && is_named_whole(t, r, &v->name));
     /* What a lambda changes changes where it is called. */
     if (s->kind == STATEMENT_DECLARATION && s->variable->lambda)
       v->addressed |= cgl_values_is_assigned(t, r, v);

@@ -104,7 +104,9 @@ static void put_source(writer *w, statement *s) {
        vote = all || cgl_token_is_any(&s->op, "__any_sync", "__ballot_sync");
   const variable *v = s->all.n == 1 ? cgl_tree_find(w->t, s->all.at) : NULL;
   bool whole = w->fast && !cgl_region_is_ragged(w) && !w->mask;
-  if (shuffle && whole && v && v->kept && !v->dims.n && !v->reference) {
+  /* What is kept of a class may be farther apart. */
+  if (shuffle && whole && v && v->kept && !v->dims.n && !v->reference &&
+      !v->closed) {
     cgl_put_name(w, "typedef cgl_t_", v);
     cgl_text_print(w->out, " cgl_type_%d;", id);
     cgl_put_name(w, "const cgl_t_", v);
@@ -182,7 +184,8 @@ static void put_step(writer *w, const statement *s, const char *by) {
   char front[120];
   const int id = s->id;
   const bool sum = cgl_token_is(&s->op, "__cgl_reduce_sync");
-  cgl_text_print(w->out, "cgl_step<%s>(cgl_g_%d, cgl_s_%d, (int)%s, cgl_h_%d);",
+  cgl_text_print(w->out,
+                 "cgl_move<%s, true>(cgl_g_%d, cgl_s_%d, (int)%s, cgl_h_%d);",
                  sum ? "cgl_of_xor" : "cgl_of_up", id, id, by, id);
   cgl_put_own(w);
   /* The lower lane's stands on the left of a scan's operator, which might be
@@ -236,8 +239,8 @@ static void put_group(writer *w, const statement *s) {
     return;
   char front[120];
   cgl_text_print(w->out,
-                 "cgl_step<cgl_of_up>(cgl_g_%d, cgl_s_%d, 1, cgl_h_%d);", id,
-                 id, id);
+                 "cgl_move<cgl_of_up, true>(cgl_g_%d, cgl_s_%d, 1, cgl_h_%d);",
+                 id, id, id);
   cgl_put_own(w);
   snprintf(front, sizeof front,
            "cgl_s_%d[cgl_l] = cgl_l & (cgl_h_%d - 1) ? cgl_g_%d[cgl_l] : "
@@ -446,6 +449,10 @@ static bool is_by_warps(row r, size_t i) {
   static const char *const opens[] = {"(", "&&", "||", NULL};
   static const char *const ends[] = {")", "&&", "||", NULL};
   size_t end = i + 3;
+  bool warp;
+  if (cgl_stride_lane(r, i && cgl_token_is(&r.at[i - 1], "(") ? i - 1 : i,
+                      &warp))
+    return warp;
   while (i && end < r.n && cgl_token_is(&r.at[i - 1], "(") &&
          cgl_token_is(&r.at[end], ")"))
     i--, end++;
@@ -551,8 +558,24 @@ static bool declares(const statement *from, const statement *to,
 }
 
 
+/* Is it a loop over elements from the lane's on, which the lanes of a run take
+   together? */
+static bool is_walk_of_lanes(writer *w, const statement *s) {
+  stride walk;
+  const int run = w->run;
+  const bool fast = w->fast;
+  w->run = 1;
+  w->fast = true;
+  const bool found = cgl_stride_find(w, s, &walk) && walk.lane;
+  w->run = run;
+  w->fast = fast;
+  return found;
+}
+
+
 /* The statement behind the run of warps that starts with s: what follows its
-   last operation belongs to it up to a loop. */
+   last operation belongs to it up to a loop, but for one that the lanes take
+   together. */
 statement *cgl_warp_find_end(writer *w, statement *s) {
   statement *end = s->next;
   bool simple = true; /* since the last one that synchronizes */
@@ -566,7 +589,7 @@ statement *cgl_warp_find_end(writer *w, statement *s) {
     if (v && !declares(s, in, v))
       break;
     stride walk;
-    if (in->sync)
+    if (in->sync || (simple && is_walk_of_lanes(w, in)))
       end = in->next;
     else if (in->kind == STATEMENT_PLAIN && in->all.n &&
              (cgl_token_is_any(in->all.at, "for", "while", "do") ||
