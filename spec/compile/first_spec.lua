@@ -142,6 +142,21 @@ local bodies = {
     "7 - threadIdx.x / 32 > 5) v += ACROSS(v, 8); put(v);",
   "T v = x; v += ACROSS(v, 1); for (int i = lane; i < 70; i += 32) { if (i % 3 == 0) continue;" ..
     " v += (T)(a[i] % 5u); if (v > (T)100) break; } put(v); v += ACROSS(v, 2); put(v);",
+  -- what is no lane, and places that are not one behind the other
+  "T v = x; v += ACROSS(v, 1);" ..
+    " v += (T)(-threadIdx.x % 32 * 3 % 7 + n % 3 - -threadIdx.x / 32 % 5);" ..
+    " for (int i = 3 + threadIdx.x & 31; i < 70; i += 32) v += (T)i;" ..
+    " for (int i = threadIdx.x & 31 + 3; i < 70; i += 32) v += (T)(i * 2); put(v);",
+  "T v = x; v += ACROSS(v, 1); const unsigned char q = threadIdx.x % 32 + 250;" ..
+    " for (int i = q; i < 370; i += 32) v += (T)(i % 5);" ..
+    " for (long i = threadIdx.x % 32 - 5; i < 70; i += 32) v += (T)i; put(v);",
+  "T v = x; v += ACROSS(v, 1);" ..
+    " for (unsigned i = threadIdx.x % 32 + 4294967290u; i < 70; i += 32) v += (T)(i % 7);" ..
+    " for (int i = threadIdx.x % 32 - 5; i < 70u + n; i += 32) v += (T)i;" ..
+    " for (int i = lane; i < 20.5f; i += 32) v += (T)i; put(v);",
+  "T v = x; __syncthreads(); for (long i = threadIdx.x - 5; i < 300; i += blockDim.x) v += (T)i;" ..
+    " for (int i = threadIdx.x - 5; i < 70u + n; i += blockDim.x) v += (T)i;" ..
+    " for (int i = threadIdx.x; i < 1.5 * n; i += blockDim.x) v += (T)i; put(v);",
   -- lanes and warps of sums with the rows
   "const unsigned char row = threadIdx.y * 128; const int w = (threadIdx.x + row) / 32; T v = x;" ..
     " v += ACROSS(v, 1); put(v + (T)w);",

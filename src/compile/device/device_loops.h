@@ -208,6 +208,11 @@ CGL_INLINE long cgl_beside(long wide, T rest, int value, long x) {
 /* How many of `most` values from `at` on are below the bound. */
 template <class T, class B>
 CGL_INLINE unsigned cgl_left(T at, B bound, unsigned most) {
+  if constexpr ((B)0.5 != (B)0) {
+    const B rest = bound - (B)at;
+    const unsigned n = rest < (B)most ? (unsigned)rest : most;
+    return n + (n < most && (B)n < rest);
+  }
   const unsigned long left = (unsigned long)(bound - at);
   return left < most ? (unsigned)left : most;
 }
@@ -215,6 +220,16 @@ CGL_INLINE unsigned cgl_left(T at, B bound, unsigned most) {
 template <class T> CGL_INLINE bool cgl_wraps(T first, unsigned n) {
   constexpr T most = (T)-1 > (T)0 ? (T)-1 : (T)(~0ul >> (65 - 8 * sizeof(T)));
   return (unsigned long)most - (unsigned long)first < n;
+}
+/* Are what the threads of a row begin with, `sum` in the first, not numbers one
+   behind the other: as the sum's type has them, the variable's, or the one in
+   which they are compared with the bound? */
+template <class T, class S, class B>
+CGL_INLINE bool cgl_starts_apart(T first, S sum, B, unsigned n) {
+  typedef decltype(T() + B()) common;
+  return cgl_wraps(first, n) || cgl_wraps(sum, n) ||
+         ((T)-1 < (T)0 && !((common)-1 < (common)0) && first < 0 &&
+          (unsigned long)-(long)first <= n);
 }
 /* What a loop below a bound of type B has in thread x of a row.  A row begins
    at no less than 0 where B is not long; below an int it ends in the range of

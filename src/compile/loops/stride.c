@@ -1,5 +1,6 @@
 /* Loops of a thread that the threads of a row can take together. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compile/loops/write_private.h"
@@ -19,6 +20,17 @@ static size_t own_number(row r, size_t i) {
   while (k < n && i + k < r.n && cgl_token_is(&r.at[i + k], rank[k]))
     k++;
   return k == n && i && cgl_token_is(&r.at[i - 1], "(") ? n : k < 3 ? 0 : 3;
+}
+
+
+/* May the token end what a sign behind it adds to?  What the writer puts in
+   front of a row is one, too. */
+static bool is_operand(const cgl_token *t) {
+  const char last = t->text[t->length - 1];
+  return !cgl_token_is(t, "return") &&
+         (last == ')' || last == ']' || last == '_' ||
+          (last >= '0' && last <= '9') || (last >= 'a' && last <= 'z') ||
+          (last >= 'A' && last <= 'Z'));
 }
 
 
@@ -44,8 +56,13 @@ size_t cgl_stride_lane(row r, size_t i, bool *warp) {
   /* what stands around it binds less, or later */
   static const char *const before[] = {
       "+", "-", "==", "!=", "<", ">", "<=", ">=", "&&", "||", ":", "+=", NULL};
+  const bool sign = i && cgl_token_is_any(&r.at[i - 1], "+", "-");
   if (i && !cgl_token_is_any(&r.at[i - 1], "=", "(", ",", "[", "return", "?") &&
       !(product && cgl_token_is_of(&r.at[i - 1], before)))
+    return 0;
+  if (sign && !(i > 1 && is_operand(&r.at[i - 2])))
+    return 0; /* of one number, which binds more */
+  if (k + 2 < r.n && cgl_token_is(&r.at[k + 2], "["))
     return 0;
   if (k + 2 < r.n && !product &&
       !cgl_token_is_any(&r.at[k + 2], ")", ";", ",", "]"))
@@ -100,8 +117,14 @@ static bool is_index_sum(row r, size_t *at, size_t *n, bool *lane,
       else if (cgl_token_is_any(&term.at[k], "<<", ">>", "|", "^", "?", "<",
                                 ">", "==", "!=", "<=", ">=", "&&", "||"))
         return false;
+    for (size_t k = 0; k < term.n; k++)
+      if (term.at[k].kind == CGL_TOKEN_NUMBER &&
+          memchr(term.at[k].text, '.', term.at[k].length))
+        return false;
     if (has_x(term)) {
       size_t k = own_index(term, 0, lane);
+      if (k == term.n && term.n < r.n && cgl_token_is(&term.at[k - 2], "&"))
+        return false; /* the sum binds more */
       if (found++ || (i && !cgl_token_is(&r.at[i - 1], "+")))
         return false;
       if (k && k == term.n) {
@@ -121,6 +144,21 @@ static bool is_index_sum(row r, size_t *at, size_t *n, bool *lane,
 }
 
 
+/* May the type hold other values than what the variable begins with? */
+static bool is_narrow_type(const variable *v) {
+  static const char *const narrow[] = {
+      "bool",   "char",  "short",  "float",    "double",  "half", "uint8_t",
+      "int8_t", "uchar", "ushort", "uint16_t", "int16_t", NULL};
+  bool found = false;
+  for (size_t i = 0; i < v->type.n; i++) {
+    if (cgl_token_is(&v->type.at[i], "*"))
+      return false;
+    found |= cgl_token_is_of(&v->type.at[i], narrow);
+  }
+  return found;
+}
+
+
 /* With what is computed again written out. */
 row cgl_stride_expand(writer *w, row r, int depth) {
   row made = {NULL, 0};
@@ -129,7 +167,8 @@ row cgl_stride_expand(writer *w, row r, int depth) {
     const variable *v =
         cgl_tree_is_name(r, i) ? cgl_tree_find(w->t, &r.at[i]) : NULL;
     const bool known = v && v->warp.n && w->run && w->fast;
-    if (!v || !v->again || depth > 8 || v->value.n < 2 || (known && !v->lane)) {
+    if (!v || !v->again || depth > 8 || v->value.n < 2 || (known && !v->lane) ||
+        is_narrow_type(v)) {
       cgl_tokens_add(&all, r.at[i]);
       continue;
     }
@@ -304,6 +343,24 @@ void cgl_stride_find_indices(writer *w) {
 }
 
 
+/* Has the row a number of more than 20 bits, or a sign? */
+static bool has_large(row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_token_is(&r.at[i], "-") || (r.at[i].kind == CGL_TOKEN_NUMBER &&
+                                        strtoul(r.at[i].text, NULL, 0) >> 20))
+      return true;
+  return false;
+}
+
+
+static bool is_unsigned(row type) {
+  for (size_t i = 0; i < type.n; i++)
+    if (*type.at[i].text == 'u' || cgl_token_is(&type.at[i], "size_t"))
+      return true;
+  return false;
+}
+
+
 /* Names that loops around a strided one declare, which a row has once. */
 typedef struct outer {
   cgl_token names[MAX_OUTER];
@@ -412,6 +469,7 @@ static bool read_header(writer *w, row r, stride *out) {
          cgl_token_same(&r.at[second + 1], c) &&
          cgl_token_is(&r.at[second + 2], "+=") &&
          !cgl_values_is_assigned(w->t, out->body, &(variable){.name = *c}) &&
+         !cgl_values_is_addressed(w->t, out->body, c) &&
          !cgl_tree_returns(out->body) && !cgl_row_has(out->body, "break") &&
          !cgl_row_has(out->body, "continue") && !cgl_tree_find(w->t, c);
 }
@@ -473,7 +531,7 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
         step = cgl_stride_expand(w, out->step, 0),
         start = cgl_stride_expand(w, out->base, 0);
     bool rows = false;
-    if (!is_of_row(w, bound, &o, false, &rows) ||
+    if (!is_of_row(w, bound, &o, false, &rows) || has_large(step) ||
         !is_of_row(w, step, &o, false, &rows) || (rows && !out->nouter))
       return false;
     out->rows |= rows;
@@ -483,9 +541,10 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
       out->base = start;
       out->bound = bound;
       out->step = step;
-      out->narrow = is_of_launch(start) && !cgl_row_has(start, "-") &&
-                    !cgl_row_has(start, ",");
+      out->narrow =
+          is_of_launch(start) && !has_large(start) && !cgl_row_has(start, ",");
       return is_of_row(w, start, &o, false, &out->rows) &&
+             !(out->rows && has_large(start) && is_unsigned(out->type)) &&
              (w->run ? w->fast : !out->lane);
     }
     size_t head = (size_t)(out->body.at - r.at);
@@ -516,9 +575,13 @@ static void put_base(writer *w, const stride *walk) {
 static void put_wrapping(writer *w, statement *s, const stride *walk) {
   cgl_text_put(w->out, "{ bool cgl_wrapped; {");
   put_base(w, walk);
-  cgl_text_put(w->out, w->run ? "; cgl_wrapped = cgl_wraps(cgl_base, 31u); }"
-                              : "; cgl_wrapped = cgl_wraps(cgl_base, cgl_bx - "
-                                "1); }");
+  cgl_text_put(w->out, "; cgl_wrapped = cgl_starts_apart(cgl_base, ");
+  cgl_put_tokens(w, walk->base, false);
+  if (w->run && !walk->lane)
+    cgl_text_put(w->out, " + cgl_wx");
+  cgl_text_put(w->out, ",");
+  cgl_put_tokens(w, walk->bound, false);
+  cgl_text_put(w->out, w->run ? ", 31u); }" : ", cgl_bx - 1); }");
   cgl_text_put(w->out, "if (cgl_wrapped) {");
   cgl_region_put(w, &s, 1, NULL);
   cgl_text_put(w->out, "} else {");

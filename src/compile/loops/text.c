@@ -54,13 +54,25 @@ static bool is_apart(row r, size_t i) {
 }
 
 
+/* Is the token at i within the brackets of an assert, which shows its text? */
+static bool is_asserted(row r, size_t i) {
+  for (size_t k = 0; k + 1 < i; k++)
+    if (cgl_token_is(&r.at[k], "assert") && cgl_token_is(&r.at[k + 1], "(") &&
+        cgl_tokens_close(r.at, r.n, k + 1) > i)
+      return true;
+  return false;
+}
+
+
 /* Writes the lane or the warp of the thread, where warps are rows of threads:
    how many tokens that is, or 0. */
 static size_t put_lane(writer *w, row r, size_t i) {
   bool warp;
   size_t n = w->run && w->fast ? cgl_stride_lane(r, i, &warp) : 0;
+  if (n && is_asserted(r, i))
+    return 0;
   if (n)
-    cgl_text_put(w->out, !warp ? " cgl_l"
+    cgl_text_put(w->out, !warp ? " (+cgl_l)"
                          : cgl_row_has(cgl_row_slice(r, i, i + n), "blockDim")
                              ? " (cgl_w / 32)"
                              : " (cgl_wx / 32)");

@@ -66,6 +66,10 @@ static const cgl_token *find_named_type(row all, row *type) {
 
 
 void cgl_tree_declare_type(tree *t, row all) {
+  for (size_t i = 0; i < all.n; i++)
+    if (cgl_token_is_any(&all.at[i], "threadIdx", "warpSize"))
+      cgl_tree_refuse(t, &all.at[i],
+                      "a class of the kernel's own that asks for its thread");
   row type;
   const cgl_token *name = find_named_type(all, &type);
   variable *v = cgl_tree_declare(t, all.at);
