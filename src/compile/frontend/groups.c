@@ -1,7 +1,7 @@
 /* Cooperative groups as what they are made of: `tile.shfl_down(v, 4)` is read
    as a call of __shfl_down_sync, so that all that understands one understands
    the other.  The variables themselves, of which nothing is left, go; where one
-   is an argument a fresh one of an empty type takes its place.
+   is an argument a fresh one takes its place.
    Groups are known by their names from their declarations to the end of the
    scope.  A parameter that may be any group, `G g` or `thread_group g`, is the
    one that every call passes: what calls pass is noted as the row is read, and
@@ -479,7 +479,7 @@ static size_t find_function(const reading *r, size_t i, size_t *which) {
 }
 
 
-/* Whether argument `which` of the call at i is a group that is known. */
+/* The group that is argument `which` of the call at i, as far as is known. */
 static const group *find_passed(const reading *r, size_t i, size_t which) {
   size_t open = i + 1;
   if (is(r, open, "<"))

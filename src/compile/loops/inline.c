@@ -246,14 +246,8 @@ static bool find_function(tree *t, const cgl_token *name, size_t n,
     if (!takes(parameters, n))
       continue;
     out->templates = (row){NULL, 0};
-    if (c->at > t->program->row->at && cgl_token_is(&c->at[-1], ">")) {
-      const cgl_token *from = c->at - 1;
-      while (from > t->program->row->at && !cgl_token_is(from, "template"))
-        from--;
-      if (cgl_token_is(from, "template"))
-        out->templates =
-            cgl_tree_copy(t, from + 2, (size_t)(c->at - 1 - from - 2));
-    }
+    if (c->header)
+      out->templates = cgl_tree_copy(t, c->at - c->header + 2, c->header - 3);
     found++;
     out->type = cgl_tree_copy(t, c->at, i - 1);
     out->parameters = parameters;

@@ -179,7 +179,7 @@ static void put_shuffle(writer *w, statement *s) {
 
 
 /* One step of what a tile makes of its values, in cgl_s_<id>: each lane takes
-   what the one at distance `by` has, if `test` holds. */
+   what the one at distance `by` has; of a scan, those that have one. */
 static void put_step(writer *w, const statement *s, const char *by) {
   char front[120];
   const int id = s->id;
