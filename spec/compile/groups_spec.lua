@@ -258,7 +258,7 @@ describe("cooperative groups", function()
         extern "C" __global__ void k(unsigned *x, int n) {
           __shared__ unsigned s[64];
           const unsigned i = threadIdx.x;
-          s[i] = n + i;
+          for (unsigned j = i; j < 64; j += blockDim.x) s[j] = n + j;
           %s
         }]]):format(case[1]))
       forms.same(modules, "k", 1, 64, case[1], 64, 5)
