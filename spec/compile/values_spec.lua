@@ -48,7 +48,7 @@ describe("a kernel's variables", function()
           __syncthreads();
           v += w;
         }
-        x[t] = c + d + (unsigned)v + few * 5 + u + *(p + t) + rows[odd - t / 2][t % 7];
+        x[t] = c + d + (unsigned)v + few * 5 + u + *(p + t) + rows[odd - t / 2][(W - 1 - t) % odd];
         auto f([=](int a) { return a + b; });
         __syncthreads();
         x[t] = f(x[t]);
