@@ -131,8 +131,9 @@ function M.terminal(line)
   -- Held open: a terminal that nobody has open yet reads as closed.
   local held = ffi.C.open(slave, O_RDWR + O_NOCTTY + O_CLOEXEC)
   assert(held >= 0)
-  -- The first terminal that the leader of a session opens becomes its own.
-  local command = "setsid --fork sh -c " .. M.quote(string.format(
+  -- The first terminal that the leader of a session opens becomes its own.  Checks that
+  -- a shell runs in the background ignore Ctrl-C; what is on the terminal does not.
+  local command = "setsid --fork env --default-signal=INT sh -c " .. M.quote(string.format(
     "exec <%s >%s 2>&1; trap : INT; stty cols 100 rows 24; %s; echo EXIT=$?", slave, slave, line))
   assert(os.execute(command) == 0)
   return setmetatable({ fd = master, held = held, seen = "", from = 1 }, terminal)
