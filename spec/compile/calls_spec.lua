@@ -77,6 +77,13 @@ template <unsigned W, int K> __device__ unsigned sized(unsigned v) {
   return __shfl_xor_sync(~0u, room[0], W / 4, W) - K + (unsigned)((K - 5) / 2 > 0);
 }
 struct pair { unsigned a[2]; };
+struct own { unsigned a; own *me; __device__ own(unsigned v) : a(v), me(this) {} };
+struct rows {
+  unsigned a[4], *at;
+  __device__ rows() { at = a; for (int k = 0; k < 4; k++) a[k] = threadIdx.x + k; }
+};
+struct usual_own { unsigned a = 5, *p = &a; };
+struct both { int n; rows r; };
 struct wide { unsigned a, b, c, d, e; };
 __device__ void bump(unsigned *p) { p[1] += 2u; }
 __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
@@ -100,10 +107,21 @@ local bodies = {
   "out[t] = usual(in[t]) + usual<plain>(t); out[t] ^= told<summed, true>(t);",
   "out[t] = told<plain, false>(in[t]); out[t] += told<&summed, false>(t);",
   "out[t] = sized<16, -3>(in[t]); out[t] += sized<8 * 4, N / 16>(t) * 5u;",
+  "out[t] = told<summed, true>(t) + told<plain, false>(in[t]) * 3u;",
+  "unsigned a = told<plain, false>(t), b = folded(told<plain, true>(a), 4, 8); bool c = a < f, "
+    .. "d = b > (f); __syncthreads(); out[t] = (a ^ b) + c + d + turned(sized<16, -3>(b), 2);",
   "pair v{{t, f}}; unsigned *p = v.a; __syncthreads(); p[1] += 2u; __syncthreads(); bump(v.a); "
     .. "out[t] = v.a[1] + v.a[0];",
   "wide v{in[t], 2u, f, 4u, 5u}; unsigned *p = &v.b; __syncthreads(); *p += t; __syncthreads(); "
     .. "out[t] = v.a + v.b * v.c;",
+  -- classes that point into themselves
+  "own v(f), w = own(t); auto u = own(t + 1); own q{f}; __syncthreads(); v.a += 3; w.a += 4; "
+    .. "u.a += 5; q.a += 6; __syncthreads(); out[t] = v.me->a + w.me->a * 3 + u.me->a + q.me->a;",
+  "rows v; both w; __syncthreads(); v.at[1] += 3u; w.r.at[2] += 5u; "
+    .. "__syncthreads(); out[t] = v.a[1] + w.r.a[2];",
+  "usual_own v, w[3]; __syncthreads(); v.a += t; w[t % 3].a += 2u; __syncthreads(); "
+    .. "out[t] = *v.p + *w[t % 3].p * 3u;",
+  "for (int k = 0; k < 3; k++) { own v(t + k); __syncthreads(); v.a += 3; out[t] += v.me->a; }",
   "const unsigned *at = in; unsigned v = at(1, 2); __syncthreads(); v += at(t % 3, 1) + at[t]; "
     .. "out[t] = v;",
 }

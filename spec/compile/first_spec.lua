@@ -193,6 +193,13 @@ local bodies = {
   "T v = x; HALVES v += DOWN(v, d); s[lane == 0 ? t : 1000] = (unsigned)(long)v;" ..
     " __syncthreads(); if (lane == 0) put((T)s[t]);",
   "T v = x; if (t < nt - 1) { v += 1; } HALVES v += DOWN(v, d); if (!(lane == 0)) return; put(v);",
+  -- steps that lead back past zero, some threads before the others
+  "T v = x; __syncthreads(); const int q = n % 3 - 5;" ..
+    " for (unsigned i = threadIdx.x; i < 600u; i += q) v += (T)(i % 7);" ..
+    " for (unsigned long i = threadIdx.x; i < 600; i += q + 14) v += (T)i; put(v);",
+  "T v = x; v += ACROSS(v, 1); const unsigned q = n % 3 - 5;" ..
+    " for (unsigned i = lane + 60; i < 600u; i += q) v += (T)(i % 7);" ..
+    " for (int k = 0; k < 2; k++) for (unsigned i = lane; i < 90u; i += q) v += (T)(i + k); put(v);",
 }
 
 local prelude = [[

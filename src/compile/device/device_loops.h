@@ -98,7 +98,12 @@ inline void *operator new(unsigned long, void *p, cgl_there) noexcept {
 /* A variable is declared without an initializer. */
 template <class T> CGL_INLINE void cgl_begin(T &x) {
   if constexpr (!__is_trivial(T))
-    x = T();
+    ::new ((void *)&x, cgl_there()) T;
+}
+template <class T, size_t N> CGL_INLINE void cgl_begin(T (&x)[N]) {
+  if constexpr (!__is_trivial(T))
+    for (size_t i = 0; i < N; i++)
+      cgl_begin(x[i]);
 }
 
 /* 2^20 / n and a little more: t < 1024 times that is 2^20 times the quotient,
@@ -223,11 +228,13 @@ template <class T> CGL_INLINE bool cgl_wraps(T first, unsigned n) {
 }
 /* Are what the threads of a row begin with, `sum` in the first, not numbers one
    behind the other: as the sum's type has them, the variable's, or the one in
-   which they are compared with the bound? */
-template <class T, class S, class B>
-CGL_INLINE bool cgl_starts_apart(T first, S sum, B, unsigned n) {
+   which they are compared with the bound?  Or does a step lead back, past 0, in
+   some threads before the others? */
+template <class T, class S, class B, class D>
+CGL_INLINE bool cgl_goes_apart(T first, S sum, B, D step, unsigned n) {
   typedef decltype(T() + B()) common;
   return cgl_wraps(first, n) || cgl_wraps(sum, n) ||
+         (!((T)-1 < (T)0) && (T)step > (T)-1 / 2) ||
          ((T)-1 < (T)0 && !((common)-1 < (common)0) && first < 0 &&
           (unsigned long)-(long)first <= n);
 }

@@ -391,9 +391,7 @@ static bool is_declared(const reading *r, const cgl_token *name) {
 /* The argument's end: its comma, or that of all. */
 static size_t argument_end(const reading *r, size_t i, size_t end) {
   while (i < end && !is(r, i, ","))
-    i = cgl_token_is_any(&r->at[i], "(", "[", "{")
-            ? cgl_tokens_close(r->at, r->count, i)
-            : i + 1;
+    i = cgl_tokens_past(r->at, r->count, i);
   return i;
 }
 

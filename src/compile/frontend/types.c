@@ -182,6 +182,36 @@ size_t cgl_tokens_close_angle(const cgl_token *at, size_t count, size_t i) {
 }
 
 
+/* Are the tokens what stands between a template's < and >, and not what stands
+   between two comparisons? */
+static bool may_be_arguments(const cgl_token *at, size_t from, size_t to) {
+  static const char *const others[] = {")", "]", "}",  "&&", "||",
+                                       "?", "=", "+=", "!=", NULL};
+  for (size_t i = from; i < to;)
+    if (cgl_token_is_of(&at[i], others))
+      return false;
+    else
+      i = cgl_token_is_any(&at[i], "(", "[", "{") ? cgl_tokens_close(at, to, i)
+                                                  : i + 1;
+  return true;
+}
+
+
+size_t cgl_tokens_past(const cgl_token *at, size_t count, size_t i) {
+  if (cgl_token_is_any(&at[i], "(", "[", "{"))
+    return cgl_tokens_close(at, count, i);
+  if (at[i].kind != CGL_TOKEN_NAME || i + 1 >= count ||
+      !cgl_token_is(&at[i + 1], "<"))
+    return i + 1;
+  const size_t end = cgl_tokens_close_angle(at, count, i + 1);
+  return end < count && cgl_token_is(&at[end - 1], ">") &&
+                 cgl_token_is_any(&at[end], "(", "{", "::") &&
+                 may_be_arguments(at, i + 2, end - 1)
+             ? end
+             : i + 1;
+}
+
+
 size_t cgl_tokens_element_end(const cgl_token *at, size_t count, size_t i) {
   while (i < count && !cgl_token_is(&at[i], ",")) {
     if (cgl_token_is_any(&at[i], "(", "[", "{"))

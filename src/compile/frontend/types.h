@@ -127,6 +127,10 @@ size_t cgl_tokens_close(const cgl_token *at, size_t count, size_t i);
 /* The same for a template's `<`; `>>` closes two. */
 size_t cgl_tokens_close_angle(const cgl_token *at, size_t count, size_t i);
 
+/* The index past what begins at `i` in an expression: brackets, a name with its
+   template's arguments that is called, one token. */
+size_t cgl_tokens_past(const cgl_token *at, size_t count, size_t i);
+
 /* The index of the comma that ends the list element at `i`, or `count`. */
 size_t cgl_tokens_element_end(const cgl_token *at, size_t count, size_t i);
 

@@ -57,9 +57,7 @@ static void find_names(function *f) {
         break;
       f->names[f->n++] = &r.at[k++];
       while (k < r.n && !cgl_token_is_any(&r.at[k], ",", ";", ")"))
-        k = cgl_token_is_any(&r.at[k], "(", "[", "{")
-                ? cgl_tokens_close(r.at, r.n, k)
-                : k + 1;
+        k = cgl_tokens_past(r.at, r.n, k);
       if (k >= r.n || !cgl_token_is(&r.at[k], ","))
         break;
       k++;

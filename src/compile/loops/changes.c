@@ -244,6 +244,54 @@ bool cgl_values_is_addressed(const tree *t, row r, const cgl_token *name) {
 }
 
 
+static bool is_inward(const tree *t, const cgl_chunk *c, int depth);
+
+
+/* May what has one of the names for its type point into itself? */
+static bool names_inward(const tree *t, const cgl_token *at, size_t n,
+                         int depth) {
+  size_t chunk;
+  for (size_t i = 0; i < n; i++)
+    if (at[i].kind == CGL_TOKEN_NAME &&
+        cgl_reach_chunk(t->program, &at[i], 0, &chunk) &&
+        t->program->chunks[chunk].record &&
+        is_inward(t, &t->program->chunks[chunk], depth))
+      return true;
+  return false;
+}
+
+
+/* Has the class a pointer, and a way to make it one into the object: `this`, an
+   address, an array?  Or a member of such a class? */
+static bool is_inward(const tree *t, const cgl_chunk *c, int depth) {
+  bool pointer = false, way = false;
+  size_t i = 0;
+  while (i < c->count && !cgl_token_is(&c->at[i], "{"))
+    i++;
+  for (size_t k = i + 1; k < c->count; k++)
+    way |= cgl_token_is(&c->at[k], "this") ||
+           (cgl_token_is(&c->at[k], "&") &&
+            cgl_token_is_any(&c->at[k - 1], "=", "(", "{", ",", "return"));
+  for (size_t k = i + 1; k + 2 < c->count; k++) {
+    if (cgl_token_is_any(&c->at[k], "*", "&"))
+      pointer |= cgl_token_is_any(&c->at[k + 2], ";", "=", ",", "[", "{");
+    else if (cgl_token_is_any(&c->at[k], "(", "[", "{")) {
+      way |= cgl_token_is(&c->at[k], "[");
+      k = cgl_tokens_close(c->at, c->count, k) - 1;
+    } else if (depth < 4 && names_inward(t, &c->at[k], 1, depth + 1))
+      return true;
+  }
+  return pointer && way;
+}
+
+
+bool cgl_values_points_inward(const tree *t, const variable *v) {
+  const row named = v->is_auto ? v->value : v->type;
+  return !v->alias && !v->lambda && !v->shared && !v->reference &&
+         !v->parameter && names_inward(t, named.at, named.n, 0);
+}
+
+
 /* ---- functions of the source ---- */
 
 /* Does a function take a reference to what it may change? */

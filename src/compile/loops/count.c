@@ -64,9 +64,7 @@ static row declared_type(row s, const cgl_token *name) {
         cgl_token_is_any(&s.at[i + 1], "=", ";", ","))
       return cgl_row_slice(s, 0, n);
     while (i < s.n && !cgl_token_is_any(&s.at[i], ",", ";"))
-      i = cgl_token_is_any(&s.at[i], "(", "[", "{")
-              ? cgl_tokens_close(s.at, s.n, i)
-              : i + 1;
+      i = cgl_tokens_past(s.at, s.n, i);
     i++;
   }
   return (row){NULL, 0};

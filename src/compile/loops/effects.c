@@ -26,9 +26,7 @@ static bool is_simple(row part) {
 /* Past the part at i: its comma or its `;`. */
 static size_t part_end(row r, size_t i) {
   while (i < r.n && !cgl_token_is_any(&r.at[i], ",", ";"))
-    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
-            ? cgl_tokens_close(r.at, r.n, i)
-            : i + 1;
+    i = cgl_tokens_past(r.at, r.n, i);
   return i;
 }
 

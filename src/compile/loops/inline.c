@@ -19,9 +19,7 @@ void cgl_inline_put(statement ***tail, statement *s) {
 /* The end of the list element at i: its comma, or n. */
 static size_t element_end(row r, size_t i) {
   while (i < r.n && !cgl_token_is(&r.at[i], ","))
-    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
-            ? cgl_tokens_close(r.at, r.n, i)
-            : i + 1;
+    i = cgl_tokens_past(r.at, r.n, i);
   return i;
 }
 
@@ -574,14 +572,13 @@ static void check_order(tree *t, row r, size_t i, size_t end) {
 
 /* A comma that is not between arguments, nor in the call. */
 static bool has_comma(row r, size_t call, size_t end) {
-  for (size_t i = 0; i < r.n; i++) {
+  for (size_t i = 0; i < r.n;)
     if (i == call)
-      i = end - 1;
-    else if (cgl_token_is_any(&r.at[i], "(", "[", "{"))
-      i = cgl_tokens_close(r.at, r.n, i) - 1;
+      i = end;
     else if (cgl_token_is(&r.at[i], ","))
       return true;
-  }
+    else
+      i = cgl_tokens_past(r.at, r.n, i);
   return false;
 }
 

@@ -39,9 +39,7 @@ static inner_name *find(writer *w, const cgl_token *name) {
 /* Past what ends at a comma or a semicolon. */
 static size_t find_end(row r, size_t i) {
   while (i < r.n && !cgl_token_is_any(&r.at[i], ",", ";", ")"))
-    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
-            ? cgl_tokens_close(r.at, r.n, i)
-            : i + 1;
+    i = cgl_tokens_past(r.at, r.n, i);
   return i;
 }
 

@@ -138,9 +138,7 @@ static lived see(lives *l, size_t from, size_t to, lived in) {
 /* Past the part at i: its comma, its `;`, or `to`. */
 static size_t part_end(row r, size_t i, size_t to) {
   while (i < to && !cgl_token_is_any(&r.at[i], ",", ";"))
-    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
-            ? cgl_tokens_close(r.at, to, i)
-            : i + 1;
+    i = cgl_tokens_past(r.at, to, i);
   return i < to ? i : to;
 }
 

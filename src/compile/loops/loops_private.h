@@ -312,6 +312,9 @@ bool cgl_calls_is_uniform(tree *t, const cgl_token *name);
    reference? */
 bool cgl_values_is_closed(tree *t, const variable *v);
 
+/* Might the object that the variable is point into itself?  (changes.c) */
+bool cgl_values_points_inward(const tree *t, const variable *v);
+
 /* The uniform variable that `name = value;` or its like sets, or NULL. */
 variable *cgl_values_assignment(tree *t, row r);
 

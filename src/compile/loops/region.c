@@ -232,13 +232,16 @@ static void put_declaration(writer *w, const statement *s) {
       cgl_put_name(w, " cgl_begin(", v);
       cgl_text_put(w->out, ");");
     } else if (!v->dims.n) {
-      if (v->constructed) {
+      const bool plain = !v->constructed && v->closed,
+                 round = plain && !cgl_token_is(&s->value.at[1], "{");
+      if (v->constructed || plain) { /* a class's, which nothing has made yet */
         cgl_put_name(w, " ::new ((void *)&", v);
         cgl_put_name(w, ", cgl_there()) cgl_t_", v);
       } else
         cgl_put_name(w, " ", v);
-      cgl_put_tokens(w, s->value, false);
-      cgl_text_put(w->out, ";");
+      cgl_text_put(w->out, round ? "(" : "");
+      cgl_put_tokens(w, cgl_row_slice(s->value, plain, s->value.n), false);
+      cgl_text_put(w->out, round ? ");" : ";");
     }
     return;
   }

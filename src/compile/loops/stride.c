@@ -541,10 +541,12 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
       out->base = start;
       out->bound = bound;
       out->step = step;
-      out->narrow =
-          is_of_launch(start) && !has_large(start) && !cgl_row_has(start, ",");
+      const bool wraps = is_unsigned(out->type), steps = is_of_launch(step);
+      out->narrow = is_of_launch(start) && !has_large(start) &&
+                    !cgl_row_has(start, ",") && (steps || !wraps);
       return is_of_row(w, start, &o, false, &out->rows) &&
-             !(out->rows && has_large(start) && is_unsigned(out->type)) &&
+             !(out->rows && has_large(start) && wraps) &&
+             (steps || !wraps || (!out->rows && !out->nouter)) &&
              (w->run ? w->fast : !out->lane);
     }
     size_t head = (size_t)(out->body.at - r.at);
@@ -570,17 +572,19 @@ static void put_base(writer *w, const stride *walk) {
 }
 
 
-/* The loop thread by thread, where what the threads of a row begin with wraps
-   around within the row; what follows is for other rows. */
+/* The loop thread by thread, where what the threads of a row begin with, or
+   go on with, wraps around within the row; what follows is for other rows. */
 static void put_wrapping(writer *w, statement *s, const stride *walk) {
   cgl_text_put(w->out, "{ bool cgl_wrapped; {");
   put_base(w, walk);
-  cgl_text_put(w->out, "; cgl_wrapped = cgl_starts_apart(cgl_base, ");
+  cgl_text_put(w->out, "; cgl_wrapped = cgl_goes_apart(cgl_base, ");
   cgl_put_tokens(w, walk->base, false);
   if (w->run && !walk->lane)
     cgl_text_put(w->out, " + cgl_wx");
   cgl_text_put(w->out, ",");
   cgl_put_tokens(w, walk->bound, false);
+  cgl_text_put(w->out, ",");
+  cgl_put_tokens(w, walk->step, false);
   cgl_text_put(w->out, w->run ? ", 31u); }" : ", cgl_bx - 1); }");
   cgl_text_put(w->out, "if (cgl_wrapped) {");
   cgl_region_put(w, &s, 1, NULL);

@@ -35,9 +35,7 @@ bool cgl_put_is_plain_atomic(writer *w, row r, size_t i) {
     return false;
   size_t end = i + 2;
   while (end < r.n && !cgl_token_is_any(&r.at[end], ",", ")"))
-    end = cgl_token_is_any(&r.at[end], "(", "[", "{")
-              ? cgl_tokens_close(r.at, r.n, end)
-              : end + 1;
+    end = cgl_tokens_past(r.at, r.n, end);
   return cgl_shared_is_address(w->t, cgl_row_slice(r, i + 2, end), 0);
 }
 

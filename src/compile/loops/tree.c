@@ -319,9 +319,7 @@ size_t cgl_tree_end(row r, size_t i) {
   if (cgl_token_is(x, "do"))
     i = cgl_tree_end(r, i + 1);
   while (i < r.n && !cgl_token_is(&r.at[i], ";"))
-    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
-            ? cgl_tokens_close(r.at, r.n, i)
-            : i + 1;
+    i = cgl_tokens_past(r.at, r.n, i);
   return i < r.n ? i + 1 : r.n;
 }
 
@@ -483,9 +481,7 @@ static size_t hidden_end(row r, size_t i) {
       return cgl_tokens_close(r.at, r.n, k);
   }
   while (i < r.n && !cgl_token_is(&r.at[i], "}"))
-    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
-            ? cgl_tokens_close(r.at, r.n, i)
-            : i + 1;
+    i = cgl_tokens_past(r.at, r.n, i);
   return i;
 }
 
@@ -549,9 +545,7 @@ static row count_elements(tree *t, row dims, row value) {
     if (dims.n > 2 && !cgl_token_is(&value.at[i], "{"))
       return dims;
     while (i + 1 < value.n && !cgl_token_is(&value.at[i], ","))
-      i = cgl_token_is_any(&value.at[i], "(", "[", "{")
-              ? cgl_tokens_close(value.at, value.n, i)
-              : i + 1;
+      i = cgl_tokens_past(value.at, value.n, i);
     i++;
   }
   row made = cgl_tree_copy(t, dims.at, dims.n + 1);
@@ -618,9 +612,7 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
     size_t value = k;
     v.constructed = k < to && cgl_token_is_any(&r.at[k], "(", "{");
     while (k < to && !cgl_token_is_any(&r.at[k], ",", ";"))
-      k = cgl_token_is_any(&r.at[k], "(", "[", "{")
-              ? cgl_tokens_close(r.at, to, k)
-              : k + 1;
+      k = cgl_tokens_past(r.at, to, k);
     size_t end = k;
     if (v.constructed && !v.dims.n &&
         (v.is_auto || cgl_tree_is_fundamental(own)))
@@ -674,9 +666,7 @@ statement *cgl_tree_read_body(tree *t, row r, size_t from, size_t to) {
 static void read_for(tree *t, row r, size_t open, size_t close, statement *s) {
   size_t first = open + 1, second;
   while (first < close && !cgl_token_is(&r.at[first], ";"))
-    first = cgl_token_is_any(&r.at[first], "(", "[", "{")
-                ? cgl_tokens_close(r.at, close, first)
-                : first + 1;
+    first = cgl_tokens_past(r.at, close, first);
   for (second = first + 1; second < close && !cgl_token_is(&r.at[second], ";");)
     second++;
   if (second >= close) {

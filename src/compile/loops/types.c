@@ -97,9 +97,7 @@ static void declare_numbers(tree *t, row r, size_t i, size_t end) {
     if (r.at[k].kind == CGL_TOKEN_NAME)
       cgl_tree_declare_at(t, r, k, &like);
     while (k < b.close && !cgl_token_is(&r.at[k], ","))
-      k = cgl_token_is_any(&r.at[k], "(", "[", "{")
-              ? cgl_tokens_close(r.at, b.close, k)
-              : k + 1;
+      k = cgl_tokens_past(r.at, b.close, k);
     k++;
   }
 }
@@ -154,9 +152,7 @@ static size_t split_declarator(tree *t, row r, size_t i, size_t end) {
     equal = cgl_tokens_close(r.at, end, equal);
   size_t comma = equal;
   while (comma < end && !cgl_token_is(&r.at[comma], ","))
-    comma = cgl_token_is_any(&r.at[comma], "(", "[", "{")
-                ? cgl_tokens_close(r.at, end, comma)
-                : comma + 1;
+    comma = cgl_tokens_past(r.at, end, comma);
   if (equal >= end || !cgl_token_is(&r.at[equal], "=") || comma < end)
     return i;
   const cgl_token stop = r.at[end - 1], sign = r.at[at + 1],

@@ -584,21 +584,24 @@ static void see_captured(tree *t, statement *s, row r, void *user) {
 }
 
 
-void cgl_values_find(tree *t) {
-  for (variable *v = t->variables; v; v = v->next)
+/* Finds what is assigned and addressed, anew. */
+static void find_uses(tree *t) {
+  for (variable *v = t->variables; v; v = v->next) {
+    v->assigned = v->changed = false;
+    v->addressed = cgl_values_points_inward(t, v);
     v->closed = !v->shared &&
                 !(v->home && v->home->kind == STATEMENT_BARRIER) &&
                 cgl_values_is_closed(t, v);
+  }
   cgl_values_each(t, t->body, see_uses, NULL);
+}
+
+
+void cgl_values_find(tree *t) {
+  find_uses(t);
   if (!t->strips)
     cgl_effects_split(t, &t->body);
-  for (variable *v = t->variables; v; v = v->next)
-    v->assigned = v->changed = v->addressed = false;
-  for (variable *v = t->variables; v; v = v->next)
-    v->closed = !v->shared &&
-                !(v->home && v->home->kind == STATEMENT_BARRIER) &&
-                cgl_values_is_closed(t, v);
-  cgl_values_each(t, t->body, see_uses, NULL);
+  find_uses(t);
   for (variable *v = t->variables; v; v = v->next)
     if (v->lambda && v->home)
       cgl_values_each(t, v->home->next, see_captured, v);

@@ -80,7 +80,7 @@ typedef struct stride {
   size_t nouter;
   bool rows;   /* differs from row to row: by threadIdx.y or z */
   bool lane;   /* walks by lanes, not by threads */
-  bool narrow; /* begins at no less than 0 */
+  bool narrow; /* begins at no less than 0, and steps forward */
 } stride;
 
 /* ---- text.c ---- */
