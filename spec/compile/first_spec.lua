@@ -199,7 +199,8 @@ local bodies = {
     " for (unsigned long i = threadIdx.x; i < 600; i += q + 14) v += (T)i; put(v);",
   "T v = x; v += ACROSS(v, 1); const unsigned q = n % 3 - 5;" ..
     " for (unsigned i = lane + 60; i < 600u; i += q) v += (T)(i % 7);" ..
-    " for (int k = 0; k < 2; k++) for (unsigned i = lane; i < 90u; i += q) v += (T)(i + k); put(v);",
+    " for (int k = 0; k < 2; k++) for (unsigned i = lane; i < 90u; i += q) v += (T)(i + k);" ..
+    " put(v);",
 }
 
 local prelude = [[
