@@ -353,6 +353,16 @@ static bool has_large(row r) {
 }
 
 
+/* Does a step of the launch's sizes, cast or not, lead forward? */
+static bool is_forward(row step) {
+  for (size_t i = 0; i < step.n; i++)
+    if (!cgl_token_is_type_word(&step.at[i]) &&
+        !is_of_launch(cgl_row_slice(step, i, i + 1)))
+      return false;
+  return !has_large(step);
+}
+
+
 static bool is_unsigned(row type) {
   for (size_t i = 0; i < type.n; i++)
     if (*type.at[i].text == 'u' || cgl_token_is(&type.at[i], "size_t"))
@@ -541,7 +551,7 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
       out->base = start;
       out->bound = bound;
       out->step = step;
-      const bool wraps = is_unsigned(out->type), steps = is_of_launch(step);
+      const bool wraps = is_unsigned(out->type), steps = is_forward(step);
       out->narrow = is_of_launch(start) && !has_large(start) &&
                     !cgl_row_has(start, ",") && (steps || !wraps);
       return is_of_row(w, start, &o, false, &out->rows) &&
