@@ -436,6 +436,12 @@ static void put_known(writer *w, const loop *l) {
 }
 
 
+/* May a thread leave the kernel in it?  A declaration's lambda returns to it. */
+static bool leaves(const statement *s) {
+  return s->kind != STATEMENT_DECLARATION && cgl_tree_returns(s->all);
+}
+
+
 /* One loop for `n` statements, or for the body of a stride. */
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk) {
@@ -451,7 +457,7 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
         list[i]->kind == STATEMENT_DECLARATION ? list[i]->value : list[i]->all;
     cgl_region_mark(w, r, used, 0);
     ordered |= has_plain_atomics(w, r);
-    returns |= list[i]->kind == STATEMENT_PLAIN && cgl_tree_returns(r);
+    returns |= leaves(list[i]);
     size_t k = 0;
     for (variable *v = w->t->variables; v; v = v->next, k++)
       used[k] |= list[i]->variable == v;
@@ -525,7 +531,7 @@ static size_t find_end(writer *w, statement *const *list, size_t n) {
   size_t loops = 0;
   for (size_t i = 0; i < n; i++) {
     loops += has_loop(list[i]);
-    if (list[i]->kind == STATEMENT_PLAIN && cgl_tree_returns(list[i]->all))
+    if (leaves(list[i]))
       return n;
   }
   for (size_t i = 0; n > 1 && !w->run && !w->t->strips && i < n; i++)
