@@ -114,6 +114,14 @@ local bodies = {
     .. "out[t] = v.a[1] + v.a[0];",
   "wide v{in[t], 2u, f, 4u, 5u}; unsigned *p = &v.b; __syncthreads(); *p += t; __syncthreads(); "
     .. "out[t] = v.a + v.b * v.c;",
+  -- conditions, and leaving behind them
+  "if (summed(in[t]) % 2u) { out[t] = 1u; return; } out[t] = 2u;",
+  "if (summed(in[t]) % 3u < f) return; __syncthreads(); if (summed(t) < f * t) { out[t] = 3u; "
+    .. "return; } out[t] = t;",
+  "out[t] = t; if (f > 2u && f != 5u && summed(in[t]) % 3u == 0u) return; out[t] += 4u;",
+  "for (int k = 0; k < 4; k++) if (k > 1 && summed(in[t] + k) % 5u < f) out[t] += k;",
+  "if (t < 32 && f != 3u && __any_sync(~0u, in[t] % 7u == f)) { out[t] = 4u; } out[t] += 1u;",
+  "if (f > 1u) { if (f < 6u && twice(f) > 5u && twice(t) > 9u) out[t] = 5u; } else out[t] = 7u;",
   -- classes that point into themselves
   "own v(f), w = own(t); auto u = own(t + 1); own q{f}; __syncthreads(); v.a += 3; w.a += 4; "
     .. "u.a += 5; q.a += 6; __syncthreads(); out[t] = v.me->a + w.me->a * 3 + u.me->a + q.me->a;",

@@ -84,6 +84,48 @@ statement **cgl_effects_read(tree *t, row all, statement **tail) {
 }
 
 
+/* ---- operations of several threads ---- */
+
+/* Past the first && of the condition, when what is behind it synchronizes; or
+   0. */
+static size_t find_nested(tree *t, row cond) {
+  size_t at = 0;
+  for (size_t i = 0; i < cond.n; i = cgl_tokens_past(cond.at, cond.n, i))
+    if (cgl_token_is_any(&cond.at[i], "||", "?", ","))
+      return 0;
+    else if (cgl_token_is(&cond.at[i], "&&") && !at)
+      at = i + 1;
+  return at && cgl_tree_sync(t, &cond.at[at], cond.n - at) ? at : 0;
+}
+
+
+row cgl_effects_nest(tree *t, row all) {
+  static const char *const words[] = {")", "if", "("};
+  if (all.n < 6 || !cgl_token_is(all.at, "if") ||
+      !cgl_token_is(&all.at[1], "("))
+    return all;
+  const size_t close = cgl_tokens_close(all.at, all.n, 1);
+  const size_t rest = find_nested(t, cgl_row_slice(all, 2, close - 1));
+  if (!rest || cgl_tree_end(all, close) != all.n)
+    return all;
+  cgl_tokens out = {0};
+  for (size_t i = 0; i < all.n; i++)
+    if (i != rest + 1) /* where the && is */
+      cgl_tokens_add(&out, all.at[i]);
+    else
+      for (size_t k = 0; k < 3; k++) {
+        cgl_token x = cgl_tree_token(t, &all.at[i], "%s", words[k]);
+        x.kind = k == 1 ? CGL_TOKEN_NAME : CGL_TOKEN_PUNCT;
+        cgl_tokens_add(&out, x);
+      }
+  t->failed |= out.failed;
+  if (!t->failed)
+    all = cgl_tree_copy(t, out.at, out.count);
+  cgl_tokens_free(&out);
+  return all;
+}
+
+
 /* ---- conditions ---- */
 
 /* An effect in a condition: k++, ++k, (k = e). */

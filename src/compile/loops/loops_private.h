@@ -281,6 +281,10 @@ bool cgl_leave_find(tree *t, statement *list);
    the row is no such.  (effects.c) */
 statement **cgl_effects_read(tree *t, row all, statement **tail);
 
+/* `if (a && b) c` as `if (a) if (b) c`, where b synchronizes, or the statement
+   as it is. */
+row cgl_effects_nest(tree *t, row all);
+
 /* Takes k++ and the like out of conditions that must be the same for all
    threads. */
 void cgl_effects_split(tree *t, statement **list);

@@ -735,8 +735,11 @@ static bool leaves_loop(const tree *t, row all) {
 static statement **read_statement(tree *t, row r, size_t i, size_t end,
                                   statement **tail) {
   i = cgl_tree_split_types(t, r, i, end);
-  const cgl_token *x = &r.at[i];
   row all = cgl_row_slice(r, i, end);
+  const row nested = cgl_effects_nest(t, all);
+  if (nested.at != all.at)
+    return read_statement(t, nested, 0, nested.n, tail);
+  const cgl_token *x = &r.at[i];
   statement *s = NULL;
   if (cgl_token_is(x, ";"))
     return tail;
