@@ -84,6 +84,22 @@ struct rows {
 };
 struct usual_own { unsigned a = 5, *p = &a; };
 struct both { int n; rows r; };
+union bits { own a; unsigned long long u; __device__ bits(unsigned k) : a(k) {} };
+struct refers { unsigned &r; __device__ refers(unsigned &z) : r(z) {}
+  __device__ void add(unsigned q) const { r += q; } };
+struct plainly { unsigned &r; };
+struct writes { unsigned a; __device__ writes(unsigned q, unsigned &z) : a(q) { z += q; } };
+struct points { unsigned *r; __device__ void set(unsigned &z) { r = &z; } };
+__device__ unsigned *place(unsigned &z) { return &z; }
+__device__ points points_of(unsigned &z) { points k; k.r = &z; return k; }
+template <class T> __device__ T &same(T &z) { return z; }
+__device__ unsigned listed(unsigned k) {
+  own w[2] = {k, 3u};
+  __syncthreads();
+  w[0].a += k;
+  __syncthreads();
+  return w[0].me->a;
+}
 struct wide { unsigned a, b, c, d, e; };
 __device__ void bump(unsigned *p) { p[1] += 2u; }
 __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
@@ -130,6 +146,26 @@ local bodies = {
   "usual_own v, w[3]; __syncthreads(); v.a += t; w[t % 3].a += 2u; __syncthreads(); "
     .. "out[t] = *v.p + *w[t % 3].p * 3u;",
   "for (int k = 0; k < 3; k++) { own v(t + k); __syncthreads(); v.a += 3; out[t] += v.me->a; }",
+  "own v[2] = {t, t + 1u}, w[2][2] = {{t, 2u}, {f, 4u}}, u[] = {own(f), own(t)}; "
+    .. "__syncthreads(); v[0].a += t; w[1][0].a++; u[1].a += 2u; __syncthreads(); "
+    .. "out[t] = v[0].me->a + v[1].me->a * 3u + w[1][0].me->a * 5u + u[1].me->a; out[t] += listed(t);",
+  "usual_own v[2] = {}, w[1]{}; bits q(t), z = 4u; __syncthreads(); v[1].a += t; w[0].a += 2u; "
+    .. "q.a.a++; z.a.a += t; __syncthreads(); "
+    .. "out[t] = *v[1].p + *w[0].p + q.a.me->a * 3u + z.a.me->a;",
+  "for (int k = 0; k < 3; k++) { own v[2] = {t, (unsigned)k}; __syncthreads(); v[0].a++; "
+    .. "v[1].a += t; __syncthreads(); out[t] = out[t] * 3u + v[0].me->a * v[1].me->a; }",
+  -- what a constructor is given by reference
+  "unsigned a = 4, b(4), c = 4, d = f, e = 1; refers v(a); v.r += t; plainly{b}.r += t; "
+    .. "{ writes w(t, c); __syncthreads(); } writes w = {t, d}; refers u[2] = {e, e}; u[1].add(t); "
+    .. "__syncthreads(); if (a > 9) out[t] = a + b * 3u + c * 5u + d * 7u + e;",
+  "unsigned z = 0; for (int k = 0; k < 3; k++) { unsigned y = 1; refers v = y; v.add(t); "
+    .. "__syncthreads(); z += y; } out[t] = z;",
+  "unsigned a = t, b = t, c = t, d = t, e = t, g = t; refers v(a), w = refers(b); points p; "
+    .. "p.set(c); points q = points_of(d); unsigned *r = place(e), &s = ++g; __syncthreads(); "
+    .. "v.add(1u); w.add(2u); *p.r += 3u; *q.r += 4u; *r += 5u; s += 6u; __syncthreads(); "
+    .. "out[t] = a + b * 3u + c * 5u + d * 7u + e * 9u + g * 11u;",
+  "pair v = {{t, f}}; unsigned *p = &same<unsigned>(v.a[1]), *q = place(v.a[0]); __syncthreads(); "
+    .. "*p += 3u; *q += 5u; __syncthreads(); out[t] = v.a[0] + v.a[1] * 3u;",
   "const unsigned *at = in; unsigned v = at(1, 2); __syncthreads(); v += at(t % 3, 1) + at[t]; "
     .. "out[t] = v;",
 }

@@ -95,6 +95,8 @@ struct cgl_there {};
 inline void *operator new(unsigned long, void *p, cgl_there) noexcept {
   return p;
 }
+/* An array can be, as a member. */
+template <class T> struct cgl_row_of { T value; };
 /* A variable is declared without an initializer. */
 template <class T> CGL_INLINE void cgl_begin(T &x) {
   if constexpr (!__is_trivial(T))

@@ -28,7 +28,7 @@ static bool is_argument(row r, size_t i) {
   size_t k = i + 1;
   while (k < r.n && cgl_token_is_any(&r.at[k], "[", ".", "->"))
     k = cgl_token_is(&r.at[k], "[") ? cgl_tokens_close(r.at, r.n, k) : k + 2;
-  return k < r.n && cgl_token_is_any(&r.at[k], ")", ",");
+  return k < r.n && cgl_token_is_any(&r.at[k], ")", ",", "}");
 }
 
 
@@ -132,17 +132,51 @@ static bool may_refer(const tree *t, const cgl_token *name) {
 }
 
 
+/* The bracket that is open at i: its place, or n. */
+static size_t find_bracket(row r, size_t i) {
+  size_t depth = 0;
+  while (i-- > 0)
+    if (cgl_token_is_any(&r.at[i], ")", "]", "}"))
+      depth++;
+    else if (cgl_token_is_any(&r.at[i], "(", "[", "{") && !depth--)
+      return i;
+  return r.n;
+}
+
+
+/* Does what begins with the braces at `open` come from their values by a
+   function?  Numbers, and rows of them, do not. */
+static bool is_class_list(const tree *t, row r, size_t open) {
+  if (!open)
+    return true; /* of T x{...}; for numbers, = is written */
+  const cgl_token *x = &r.at[open - 1];
+  if (x->kind == CGL_TOKEN_NAME)
+    return !cgl_token_is_any(x, "return", "else", "do") &&
+           !cgl_token_is_type_word(x) && !cgl_tree_find(t, x);
+  if (!cgl_token_is(x, "=") || open < 3)
+    return cgl_token_is(x, ">");
+  size_t name = open - 2;
+  while (name > 1 && cgl_token_is(&r.at[name], "]"))
+    name = find_bracket(r, name) - 1;
+  return name && r.at[name - 1].kind == CGL_TOKEN_NAME &&
+         !cgl_token_is_type_word(&r.at[name - 1]);
+}
+
+
 /* May what is called with the argument at i change it? */
 static bool may_change_argument(const tree *t, row r, size_t i) {
   size_t open = i;
   do
-    open = find_open(r.at, r.n, open);
-  while (open < r.n && open && cgl_token_is(&r.at[open - 1], "("));
+    open = find_bracket(r, open);
+  while (open < r.n && open && cgl_token_is_any(&r.at[open - 1], "(", "{") &&
+         cgl_token_same(&r.at[open - 1], &r.at[open]));
   if (open == r.n)
     return true;
+  if (!cgl_token_is(&r.at[open], "("))
+    return cgl_token_is(&r.at[open], "{") && is_class_list(t, r, open);
   const cgl_token *before = open ? &r.at[open - 1] : NULL;
-  if (!before)
-    return false;
+  if (!before) /* T x(...); for numbers, = is written */
+    return cgl_tokens_close(r.at, r.n, 0) == r.n;
   if (before->kind != CGL_TOKEN_NAME)
     return cgl_token_is_any(before, ")", "]", "}", ">", ">>", "&", "&&");
   if (cgl_token_is_any(before, "if", "while", "for", "switch", "return",
@@ -151,6 +185,22 @@ static bool may_change_argument(const tree *t, row r, size_t i) {
     return false;
   return !cgl_tree_is_name(r, open - 1) || cgl_tree_find(t, before) ||
          may_refer(t, before);
+}
+
+
+/* Is the name at i, or a part of what it names, an argument that may change? */
+static bool is_given(const tree *t, row r, size_t i) {
+  return t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",", "{") &&
+         is_argument(r, i) && may_change_argument(t, r, i);
+}
+
+
+bool cgl_values_is_kept(const tree *t, row r, const cgl_token *name) {
+  for (size_t i = 0; t->keeps && i < r.n; i++)
+    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
+        is_given(t, r, i))
+      return true;
+  return false;
 }
 
 
@@ -172,8 +222,7 @@ bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
     if (before && cgl_token_is(&r.at[before - 1], ">>") &&
         (t->extracts || (t->references && before < i)))
       return true;
-    if (t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",") &&
-        is_argument(r, i) && may_change_argument(t, r, i))
+    if (is_given(t, r, i))
       return true;
   }
   return false;
@@ -207,7 +256,7 @@ static bool is_addressed(const tree *t, row r, const cgl_token *name) {
     if (pointer && i + 1 < r.n && cgl_token_is_any(&r.at[i + 1], "[", "->"))
       continue; /* of what it points to */
     size_t k = i;
-    while (k > 1 && cgl_token_is(&r.at[k - 1], "("))
+    while (k > 1 && cgl_token_is_any(&r.at[k - 1], "(", "++", "--"))
       k--;
     if (k > 1 && cgl_token_is(&r.at[k - 1], ")") &&
         cgl_token_is_any(&r.at[k - 2], "&", "&&"))
@@ -229,12 +278,17 @@ static bool is_addressed(const tree *t, row r, const cgl_token *name) {
 
 /* Is a reference declared that begins with the variable? */
 static bool is_bound(row r, const cgl_token *name) {
-  for (size_t i = 2; i < r.n; i++)
-    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
-        cgl_token_is_any(&r.at[i - 1], "=", "(", "{") &&
-        r.at[i - 2].kind == CGL_TOKEN_NAME && i > 2 &&
-        cgl_token_is_any(&r.at[i - 3], "&", "&&"))
+  for (size_t i = 2; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
+      continue;
+    size_t k = i;
+    while (k > 3 && cgl_tree_is_step(&r.at[k - 1]))
+      k--;
+    if (k > 2 && cgl_token_is_any(&r.at[k - 1], "=", "(", "{") &&
+        r.at[k - 2].kind == CGL_TOKEN_NAME &&
+        cgl_token_is_any(&r.at[k - 3], "&", "&&"))
       return true;
+  }
   return false;
 }
 
@@ -294,16 +348,52 @@ bool cgl_values_points_inward(const tree *t, const variable *v) {
 
 /* ---- functions of the source ---- */
 
-/* Does a function take a reference to what it may change? */
-static bool takes_references(const cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++) {
-    const cgl_chunk *c = &p->chunks[i];
-    bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
-    for (size_t k = 1; k < c->count; k++)
-      if (cgl_token_is_any(&c->at[k], "&", "&&") &&
-          (alias || is_reference(c->at, c->count, k)))
-        return true;
+/* Is `T &name;` at k, a member that refers to what it was made of? */
+static bool is_reference_member(const cgl_chunk *c, size_t k) {
+  return k + 2 < c->count && cgl_token_is(&c->at[k], "&") &&
+         c->at[k + 1].kind == CGL_TOKEN_NAME &&
+         cgl_token_is(&c->at[k + 2], ";");
+}
+
+
+/* Does a function, or a class, take a reference to what it may change? */
+static bool is_taking(const cgl_chunk *c) {
+  bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
+  for (size_t k = 1; k < c->count; k++)
+    if (cgl_token_is_any(&c->at[k], "&", "&&") &&
+        (alias || is_reference(c->at, c->count, k) ||
+         is_reference_member(c, k)))
+      return true;
+  return false;
+}
+
+
+/* Might it keep where something is that it was given: has it a member for
+   that, does it take an address, or give one? */
+static bool is_keeping(const cgl_chunk *c) {
+  bool gives = false, open = false;
+  for (size_t k = 1; k + 2 < c->count; k++) {
+    const bool sign = cgl_token_is_any(&c->at[k], "*", "&");
+    open |= cgl_token_is_any(&c->at[k], "(", "{");
+    gives |= sign && !open && !c->record;
+    if ((sign && c->record && cgl_token_is_any(&c->at[k + 2], ";", "=", ",")) ||
+        is_reference_member(c, k) ||
+        (cgl_token_is(&c->at[k], "&") &&
+         cgl_token_is_any(&c->at[k - 1], "=", "(", ",", "{", "return")))
+      return true;
   }
+  return gives;
+}
+
+
+bool cgl_values_takes_references(const tree *t, row type) {
+  size_t chunk;
+  for (size_t i = 0; t->references && i < type.n; i++)
+    if (type.at[i].kind == CGL_TOKEN_NAME &&
+        cgl_reach_chunk(t->program, &type.at[i], 0, &chunk) &&
+        t->program->chunks[chunk].record &&
+        is_taking(&t->program->chunks[chunk]))
+      return true;
   return false;
 }
 
@@ -319,6 +409,13 @@ static bool defines_extraction(const cgl_program *p) {
 
 
 void cgl_values_find_functions(tree *t) {
-  t->references = takes_references(t->program);
+  for (size_t i = 0; i < t->program->nchunks; i++) {
+    const cgl_chunk *c = &t->program->chunks[i];
+    bool kernel = false;
+    for (size_t k = 0; k < c->count && !kernel; k++)
+      kernel = cgl_token_is(&c->at[k], "__global__");
+    t->references |= is_taking(c);
+    t->keeps |= !kernel && is_keeping(c);
+  }
   t->extracts = defines_extraction(t->program);
 }

@@ -115,6 +115,7 @@ typedef struct tree {
   unsigned char *known;           /* SYNC_* of every chunk */
   row *bodies;     /* of the functions among them, rewritten (lives.c) */
   bool references; /* a function takes a reference to what is not const */
+  bool keeps;      /* one might keep where something is */
   bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
   int strides;     /* loops that a row of threads takes together */
@@ -292,7 +293,7 @@ void cgl_effects_split(tree *t, statement **list);
 /* Of the name that the source gives, without what made it unique (text.c). */
 int cgl_put_length(const variable *v);
 
-/* Sets `references` and `extracts` (changes.c). */
+/* Sets `references`, `keeps` and `extracts` (changes.c). */
 void cgl_values_find_functions(tree *t);
 
 /* Finds what is uniform and what is computed again (values.c). */
@@ -316,8 +317,12 @@ bool cgl_calls_is_uniform(tree *t, const cgl_token *name);
    reference? */
 bool cgl_values_is_closed(tree *t, const variable *v);
 
-/* Might the object that the variable is point into itself?  (changes.c) */
+/* Might the object that the variable is point into itself?  May a function that
+   is given it by reference keep its place?  Has a class of the type a function
+   that takes what it may change?  (changes.c) */
 bool cgl_values_points_inward(const tree *t, const variable *v);
+bool cgl_values_is_kept(const tree *t, row r, const cgl_token *name);
+bool cgl_values_takes_references(const tree *t, row type);
 
 /* The uniform variable that `name = value;` or its like sets, or NULL. */
 variable *cgl_values_assignment(tree *t, row r);

@@ -214,7 +214,8 @@ static void put_declaration(writer *w, const statement *s) {
     return;
   }
   if (v->kept && by_address(v)) {
-    if (v->dims.n && s->value.n) {
+    const bool numbers = v->dims.n && !v->closed;
+    if (numbers && s->value.n) {
       cgl_put_name(w, " cgl_t_", v);
       cgl_put_name(w, " cgl_i_", v);
       cgl_put_tokens(w, s->value, false);
@@ -231,17 +232,22 @@ static void put_declaration(writer *w, const statement *s) {
     if (!s->value.n) {
       cgl_put_name(w, " cgl_begin(", v);
       cgl_text_put(w->out, ");");
-    } else if (!v->dims.n) {
-      const bool plain = !v->constructed && v->closed,
-                 round = plain && !cgl_token_is(&s->value.at[1], "{");
+    } else if (!numbers) {
+      const bool plain = !v->constructed && v->closed;
+      const bool braces = plain && cgl_token_is(&s->value.at[1], "{");
+      const char *end = "";
       if (v->constructed || plain) { /* a class's, which nothing has made yet */
         cgl_put_name(w, " ::new ((void *)&", v);
-        cgl_put_name(w, ", cgl_there()) cgl_t_", v);
+        cgl_put_name(w,
+                     v->dims.n ? ", cgl_there()) cgl_row_of<cgl_t_"
+                               : ", cgl_there()) cgl_t_",
+                     v);
+        end = v->dims.n ? "}" : plain && !braces ? ")" : "";
+        cgl_text_put(w->out, v->dims.n ? ">{" : *end ? "(" : "");
       } else
         cgl_put_name(w, " ", v);
-      cgl_text_put(w->out, round ? "(" : "");
       cgl_put_tokens(w, cgl_row_slice(s->value, plain, s->value.n), false);
-      cgl_text_put(w->out, round ? ");" : ";");
+      cgl_text_print(w->out, "%s;", end);
     }
     return;
   }
@@ -436,7 +442,8 @@ static void put_known(writer *w, const loop *l) {
 }
 
 
-/* May a thread leave the kernel in it?  A declaration's lambda returns to it. */
+/* May a thread leave the kernel in it?  A declaration's lambda returns to it.
+ */
 static bool leaves(const statement *s) {
   return s->kind != STATEMENT_DECLARATION && cgl_tree_returns(s->all);
 }

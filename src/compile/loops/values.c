@@ -61,7 +61,8 @@ bool cgl_values_is_pure_call(const tree *t, const cgl_token *name) {
 static bool is_referred(row value, const cgl_token *name) {
   for (size_t i = 1; i < value.n; i++)
     if (cgl_tree_is_name(value, i) && cgl_token_same(&value.at[i], name) &&
-        cgl_token_is_any(&value.at[i - 1], "=", "(", "{", "?", ":") &&
+        cgl_token_is_any(&value.at[i - 1], "=", "(", "{", "?", ":", "++",
+                         "--") &&
         !(i + 1 < value.n && cgl_token_is_any(&value.at[i + 1], "[", "->")))
       return true;
   return false;
@@ -270,6 +271,7 @@ static void see_uses(tree *t, statement *s, row r, void *user) {
     v->assigned |= assigned;
     v->changed |= assigned && !parts;
     v->addressed |= cgl_values_is_addressed(t, r, &v->name) ||
+                    cgl_values_is_kept(t, r, &v->name) ||
                     (s->kind == STATEMENT_DECLARATION &&
                      s->variable->reference && is_referred(r, &v->name)) ||
                     is_pointed_to(r, v) ||
