@@ -148,7 +148,8 @@ local bodies = {
   "for (int k = 0; k < 3; k++) { own v(t + k); __syncthreads(); v.a += 3; out[t] += v.me->a; }",
   "own v[2] = {t, t + 1u}, w[2][2] = {{t, 2u}, {f, 4u}}, u[] = {own(f), own(t)}; "
     .. "__syncthreads(); v[0].a += t; w[1][0].a++; u[1].a += 2u; __syncthreads(); "
-    .. "out[t] = v[0].me->a + v[1].me->a * 3u + w[1][0].me->a * 5u + u[1].me->a; out[t] += listed(t);",
+    .. "out[t] = v[0].me->a + v[1].me->a * 3u + w[1][0].me->a * 5u + u[1].me->a; "
+    .. "out[t] += listed(t);",
   "usual_own v[2] = {}, w[1]{}; bits q(t), z = 4u; __syncthreads(); v[1].a += t; w[0].a += 2u; "
     .. "q.a.a++; z.a.a += t; __syncthreads(); "
     .. "out[t] = *v[1].p + *w[0].p + q.a.me->a * 3u + z.a.me->a;",
