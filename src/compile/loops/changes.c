@@ -90,7 +90,8 @@ static bool is_reference(const cgl_token *at, size_t n, size_t k) {
   size_t from = k;
   int inside = 0; /* of < and > */
   bool constant = false, pointer = false;
-  if (open == n || k + 1 >= n || at[k + 1].kind != CGL_TOKEN_NAME)
+  if (open == n || k + 1 >= n ||
+      (at[k + 1].kind != CGL_TOKEN_NAME && !cgl_token_is(&at[k + 1], "...")))
     return false;
   for (; from > open + 1; from--) {
     const cgl_token *x = &at[from - 1];
@@ -107,10 +108,107 @@ static bool is_reference(const cgl_token *at, size_t n, size_t k) {
 }
 
 
+/* The source's class of that name, or NULL: classes are known by all names in
+   them. */
+static const cgl_chunk *find_class(const tree *t, const cgl_token *name) {
+  size_t chunk;
+  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
+    const cgl_chunk *c = &t->program->chunks[chunk];
+    size_t i = 0;
+    if (c->record && cgl_token_is(c->at, "template"))
+      i = cgl_tokens_close_angle(c->at, c->count, 1);
+    while (c->record && i < c->count && !cgl_token_is(&c->at[i], "{"))
+      if (cgl_token_same(&c->at[i++], name))
+        return c;
+      else if (i < c->count && cgl_token_is_any(&c->at[i], ":", "<"))
+        break; /* and what it is made of */
+  }
+  return NULL;
+}
+
+
+/* Has the class a member `T &name;`, or with `pointers` one that is a pointer?
+   Its functions' text is left out. */
+static bool has_reference(const cgl_chunk *c, bool pointers) {
+  size_t i = 0;
+  while (i < c->count && !cgl_token_is(&c->at[i], "{"))
+    i++;
+  for (i++; c->record && i + 2 < c->count;)
+    if (cgl_token_is_any(&c->at[i], "(", "[", "{"))
+      i = cgl_tokens_close(c->at, c->count, i);
+    else if ((cgl_token_is(&c->at[i], "&") ||
+              (pointers && cgl_token_is(&c->at[i], "*"))) &&
+             cgl_token_is_any(&c->at[i + 2], ";", "=", ",", "[", "{"))
+      return true;
+    else
+      i++;
+  return false;
+}
+
+
+/* Names it a reference, which then is seen nowhere else? */
+static bool is_alias(const cgl_chunk *c) {
+  bool sign = false;
+  for (size_t k = c->count > 3 ? c->count - 3 : 0; k < c->count; k++)
+    sign |= cgl_token_is_any(&c->at[k], "&", "&&");
+  return sign && cgl_token_is_any(c->at, "typedef", "using");
+}
+
+
+/* Does a function, or a class, take a reference to what it may change? */
+static bool is_taking(const cgl_chunk *c) {
+  for (size_t k = 1; k < c->count; k++)
+    if (cgl_token_is_any(&c->at[k], "&", "&&") &&
+        is_reference(c->at, c->count, k))
+      return true;
+  return has_reference(c, false) || is_alias(c);
+}
+
+
+/* Takes the class, or that of a member, what it may change? */
+static bool takes(const tree *t, const cgl_chunk *c, int depth) {
+  for (size_t i = 0; i < c->count && depth < 3; i++) {
+    const cgl_chunk *in =
+        c->at[i].kind == CGL_TOKEN_NAME ? find_class(t, &c->at[i]) : NULL;
+    if (in && in != c && takes(t, in, depth + 1))
+      return true;
+  }
+  return is_taking(c);
+}
+
+
+/* Is a class of the source named that takes what it may change; or one that is
+   not known?  Numbers, and what CUDA makes of them, are known. */
+static bool may_take(const tree *t, row type) {
+  bool known = true;
+  for (size_t i = 0; i < type.n; i++) {
+    const cgl_token *x = &type.at[i];
+    const cgl_chunk *c = x->kind == CGL_TOKEN_NAME ? find_class(t, x) : NULL;
+    if (c && takes(t, c, 0))
+      return true;
+    known &= c || x->kind != CGL_TOKEN_NAME || cgl_token_is_type_word(x) ||
+             cgl_token_is_known_type(x);
+  }
+  return !known;
+}
+
+
+/* The variable that begins with the row, or NULL. */
+static const variable *find_begun(const tree *t, row r) {
+  for (const variable *v = t->variables; v; v = v->next)
+    if (v->value.at == r.at && r.n)
+      return v;
+  return NULL;
+}
+
+
 /* Takes a declaration of the name a reference to what it may change?  What is
    no function of the source might, but for CUDA's. */
 static bool may_refer(const tree *t, const cgl_token *name) {
   size_t chunk, found = 0;
+  const cgl_chunk *class = find_class(t, name);
+  if (class || t->renames)
+    return !class || takes(t, class, 0);
   for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
     const cgl_chunk *c = &t->program->chunks[chunk];
     size_t open = 0;
@@ -123,8 +221,15 @@ static bool may_refer(const tree *t, const cgl_token *name) {
     for (size_t i = open; i + 1 < c->count; i++)
       if (cgl_token_is_any(&c->at[i], "&", "&&") &&
           (is_reference(c->at, c->count, i) ||
-           cgl_token_is_any(&c->at[i + 1], ")", ",", "(")))
+           cgl_token_is_any(&c->at[i + 1], ")", ",", "(", "...")))
         return true;
+    const size_t close = cgl_tokens_close(c->at, c->count, open);
+    for (size_t i = open; i < close; i++) {
+      const cgl_chunk *in =
+          c->at[i].kind == CGL_TOKEN_NAME ? find_class(t, &c->at[i]) : NULL;
+      if (in && takes(t, in, 0))
+        return true; /* made of the argument */
+    }
     found++;
   }
   return !found && (name->length < 6 || (memcmp(name->text, "__", 2) != 0 &&
@@ -147,36 +252,51 @@ static size_t find_bracket(row r, size_t i) {
 /* Does what begins with the braces at `open` come from their values by a
    function?  Numbers, and rows of them, do not. */
 static bool is_class_list(const tree *t, row r, size_t open) {
-  if (!open)
-    return true; /* of T x{...}; for numbers, = is written */
+  const variable *begun = open < 2 ? find_begun(t, r) : NULL;
+  if (begun || !open)
+    return !begun || begun->is_auto || may_take(t, begun->type);
   const cgl_token *x = &r.at[open - 1];
   if (x->kind == CGL_TOKEN_NAME)
     return !cgl_token_is_any(x, "return", "else", "do") &&
-           !cgl_token_is_type_word(x) && !cgl_tree_find(t, x);
+           !cgl_token_is_type_word(x) && !cgl_tree_find(t, x) &&
+           may_refer(t, x);
   if (!cgl_token_is(x, "=") || open < 3)
     return cgl_token_is(x, ">");
   size_t name = open - 2;
   while (name > 1 && cgl_token_is(&r.at[name], "]"))
     name = find_bracket(r, name) - 1;
   return name && r.at[name - 1].kind == CGL_TOKEN_NAME &&
-         !cgl_token_is_type_word(&r.at[name - 1]);
+         !cgl_token_is_type_word(&r.at[name - 1]) &&
+         may_refer(t, &r.at[name - 1]);
+}
+
+
+/* The bracket of the call whose argument is at i; or n. */
+static size_t find_call(row r, size_t i) {
+  size_t open = i;
+  do
+    open = find_bracket(r, open);
+  while (open < r.n && open &&
+         (cgl_token_is(&r.at[open], "{")
+              ? cgl_token_is_any(&r.at[open - 1], "{", "(", ",")
+              : cgl_token_is(&r.at[open - 1], "(")));
+  return open;
 }
 
 
 /* May what is called with the argument at i change it? */
 static bool may_change_argument(const tree *t, row r, size_t i) {
-  size_t open = i;
-  do
-    open = find_bracket(r, open);
-  while (open < r.n && open && cgl_token_is_any(&r.at[open - 1], "(", "{") &&
-         cgl_token_same(&r.at[open - 1], &r.at[open]));
+  const size_t open = find_call(r, i);
   if (open == r.n)
     return true;
   if (!cgl_token_is(&r.at[open], "("))
     return cgl_token_is(&r.at[open], "{") && is_class_list(t, r, open);
   const cgl_token *before = open ? &r.at[open - 1] : NULL;
-  if (!before) /* T x(...); for numbers, = is written */
-    return cgl_tokens_close(r.at, r.n, 0) == r.n;
+  if (!before) { /* T x(...); for numbers, = is written */
+    const variable *begun = find_begun(t, r);
+    return cgl_tokens_close(r.at, r.n, 0) == r.n &&
+           (!begun || begun->is_auto || may_take(t, begun->type));
+  }
   if (before->kind != CGL_TOKEN_NAME)
     return cgl_token_is_any(before, ")", "]", "}", ">", ">>", "&", "&&");
   if (cgl_token_is_any(before, "if", "while", "for", "switch", "return",
@@ -188,27 +308,88 @@ static bool may_change_argument(const tree *t, row r, size_t i) {
 }
 
 
-/* Is the name at i, or a part of what it names, an argument that may change? */
-static bool is_given(const tree *t, row r, size_t i) {
-  return t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",", "{") &&
-         is_argument(r, i) && may_change_argument(t, r, i);
+static bool is_pointer(const variable *v) {
+  for (size_t i = 0; i < v->type.n && !v->dims.n; i++)
+    if (cgl_token_is(&v->type.at[i], "*"))
+      return true;
+  return false;
 }
 
 
-bool cgl_values_is_kept(const tree *t, row r, const cgl_token *name) {
-  for (size_t i = 0; t->keeps && i < r.n; i++)
-    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
-        is_given(t, r, i))
+/* Is the name at i, or a part of what it names, an argument that may change?
+   What a pointer points to is not the pointer. */
+static bool is_given(const tree *t, row r, size_t i, bool pointer) {
+  if (!t->references || !i ||
+      (pointer && i + 1 < r.n && cgl_token_is_any(&r.at[i + 1], "[", "->")))
+    return false;
+  if (cgl_token_is_any(&r.at[i - 1], "?", ":"))
+    return find_call(r, i) < r.n && may_change_argument(t, r, i);
+  if (i == 1 && cgl_token_is(r.at, "=")) {
+    const variable *begun = find_begun(t, r);
+    return begun && !begun->is_auto && !begun->reference &&
+           may_take(t, begun->type);
+  }
+  return cgl_token_is_any(&r.at[i - 1], "(", ",", "{") && is_argument(r, i) &&
+         may_change_argument(t, r, i);
+}
+
+
+/* Might it keep where something is that it was given: has it a member for
+   that, does it take an address, or give one? */
+static bool is_keeping(const cgl_chunk *c) {
+  bool gives = has_reference(c, true), open = c->record;
+  for (size_t k = 1; k + 2 < c->count && !gives; k++) {
+    open |= cgl_token_is_any(&c->at[k], "(", "{");
+    gives = (!open && cgl_token_is_any(&c->at[k], "*", "&")) ||
+            (cgl_token_is(&c->at[k], "&") &&
+             cgl_token_is_any(&c->at[k - 1], "=", "(", ",", "{", "return"));
+  }
+  return gives;
+}
+
+
+/* May what the source calls by the name keep a place that it is given, itself
+   or by what it calls?  A lambda's text is the kernel's own. */
+static bool keeps_place(const tree *t, const cgl_token *name, int depth) {
+  size_t chunk, k = 0;
+  const variable *own = cgl_tree_find(t, name);
+  if (own && own->lambda && !depth)
+    return cgl_row_has(own->value, "&") && cgl_row_has(own->value, "*");
+  for (; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
+    const cgl_chunk *c = &t->program->chunks[chunk];
+    if (c->record && depth && find_class(t, name) != c)
+      continue; /* a member's name */
+    if (is_keeping(c))
       return true;
+    for (size_t i = 0; i + 1 < c->count && depth < 3; i++)
+      if (c->at[i].kind == CGL_TOKEN_NAME &&
+          (cgl_token_is_any(&c->at[i + 1], "(", "<") ||
+           find_class(t, &c->at[i])) &&
+          !cgl_token_same(&c->at[i], name) &&
+          keeps_place(t, &c->at[i], depth + 1))
+        return true;
+  }
+  return !k && !depth;
+}
+
+
+bool cgl_values_is_kept(const tree *t, row r, const variable *v) {
+  for (size_t i = 0; t->keeps && i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], &v->name) ||
+        !is_given(t, r, i, is_pointer(v)))
+      continue;
+    const size_t open = find_call(r, i);
+    if (!open || open == r.n || r.at[open - 1].kind != CGL_TOKEN_NAME ||
+        keeps_place(t, &r.at[open - 1], 0))
+      return true;
+  }
   return false;
 }
 
 
 bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
   const cgl_token *name = &v->name;
-  bool pointer = false;
-  for (size_t i = 0; i < v->type.n && !v->dims.n; i++)
-    pointer |= cgl_token_is(&v->type.at[i], "*");
+  const bool pointer = is_pointer(v);
   for (size_t i = 0; i < r.n; i++) {
     if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
       continue;
@@ -222,7 +403,7 @@ bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
     if (before && cgl_token_is(&r.at[before - 1], ">>") &&
         (t->extracts || (t->references && before < i)))
       return true;
-    if (is_given(t, r, i))
+    if (is_given(t, r, i, pointer))
       return true;
   }
   return false;
@@ -247,9 +428,7 @@ static bool is_addressed(const tree *t, row r, const cgl_token *name) {
   if (first >= r.n)
     return false;
   const variable *v = cgl_tree_find(t, name);
-  bool pointer = false;
-  for (size_t i = 0; v && i < v->type.n && !v->dims.n; i++)
-    pointer |= cgl_token_is(&v->type.at[i], "*");
+  const bool pointer = v && is_pointer(v);
   for (size_t i = first; i < r.n; i++) {
     if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
       continue;
@@ -304,13 +483,12 @@ static bool is_inward(const tree *t, const cgl_chunk *c, int depth);
 /* May what has one of the names for its type point into itself? */
 static bool names_inward(const tree *t, const cgl_token *at, size_t n,
                          int depth) {
-  size_t chunk;
-  for (size_t i = 0; i < n; i++)
-    if (at[i].kind == CGL_TOKEN_NAME &&
-        cgl_reach_chunk(t->program, &at[i], 0, &chunk) &&
-        t->program->chunks[chunk].record &&
-        is_inward(t, &t->program->chunks[chunk], depth))
+  for (size_t i = 0; i < n; i++) {
+    const cgl_chunk *c =
+        at[i].kind == CGL_TOKEN_NAME ? find_class(t, &at[i]) : NULL;
+    if (c && is_inward(t, c, depth))
       return true;
+  }
   return false;
 }
 
@@ -318,7 +496,7 @@ static bool names_inward(const tree *t, const cgl_token *at, size_t n,
 /* Has the class a pointer, and a way to make it one into the object: `this`, an
    address, an array?  Or a member of such a class? */
 static bool is_inward(const tree *t, const cgl_chunk *c, int depth) {
-  bool pointer = false, way = false;
+  bool way = false;
   size_t i = 0;
   while (i < c->count && !cgl_token_is(&c->at[i], "{"))
     i++;
@@ -326,16 +504,13 @@ static bool is_inward(const tree *t, const cgl_chunk *c, int depth) {
     way |= cgl_token_is(&c->at[k], "this") ||
            (cgl_token_is(&c->at[k], "&") &&
             cgl_token_is_any(&c->at[k - 1], "=", "(", "{", ",", "return"));
-  for (size_t k = i + 1; k + 2 < c->count; k++) {
-    if (cgl_token_is_any(&c->at[k], "*", "&"))
-      pointer |= cgl_token_is_any(&c->at[k + 2], ";", "=", ",", "[", "{");
-    else if (cgl_token_is_any(&c->at[k], "(", "[", "{")) {
+  for (size_t k = i + 1; k + 2 < c->count; k++)
+    if (cgl_token_is_any(&c->at[k], "(", "[", "{")) {
       way |= cgl_token_is(&c->at[k], "[");
       k = cgl_tokens_close(c->at, c->count, k) - 1;
     } else if (depth < 4 && names_inward(t, &c->at[k], 1, depth + 1))
       return true;
-  }
-  return pointer && way;
+  return way && has_reference(c, true);
 }
 
 
@@ -347,56 +522,6 @@ bool cgl_values_points_inward(const tree *t, const variable *v) {
 
 
 /* ---- functions of the source ---- */
-
-/* Is `T &name;` at k, a member that refers to what it was made of? */
-static bool is_reference_member(const cgl_chunk *c, size_t k) {
-  return k + 2 < c->count && cgl_token_is(&c->at[k], "&") &&
-         c->at[k + 1].kind == CGL_TOKEN_NAME &&
-         cgl_token_is(&c->at[k + 2], ";");
-}
-
-
-/* Does a function, or a class, take a reference to what it may change? */
-static bool is_taking(const cgl_chunk *c) {
-  bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
-  for (size_t k = 1; k < c->count; k++)
-    if (cgl_token_is_any(&c->at[k], "&", "&&") &&
-        (alias || is_reference(c->at, c->count, k) ||
-         is_reference_member(c, k)))
-      return true;
-  return false;
-}
-
-
-/* Might it keep where something is that it was given: has it a member for
-   that, does it take an address, or give one? */
-static bool is_keeping(const cgl_chunk *c) {
-  bool gives = false, open = false;
-  for (size_t k = 1; k + 2 < c->count; k++) {
-    const bool sign = cgl_token_is_any(&c->at[k], "*", "&");
-    open |= cgl_token_is_any(&c->at[k], "(", "{");
-    gives |= sign && !open && !c->record;
-    if ((sign && c->record && cgl_token_is_any(&c->at[k + 2], ";", "=", ",")) ||
-        is_reference_member(c, k) ||
-        (cgl_token_is(&c->at[k], "&") &&
-         cgl_token_is_any(&c->at[k - 1], "=", "(", ",", "{", "return")))
-      return true;
-  }
-  return gives;
-}
-
-
-bool cgl_values_takes_references(const tree *t, row type) {
-  size_t chunk;
-  for (size_t i = 0; t->references && i < type.n; i++)
-    if (type.at[i].kind == CGL_TOKEN_NAME &&
-        cgl_reach_chunk(t->program, &type.at[i], 0, &chunk) &&
-        t->program->chunks[chunk].record &&
-        is_taking(&t->program->chunks[chunk]))
-      return true;
-  return false;
-}
-
 
 static bool defines_extraction(const cgl_program *p) {
   for (size_t i = 0; i < p->nchunks; i++)
@@ -415,6 +540,7 @@ void cgl_values_find_functions(tree *t) {
     for (size_t k = 0; k < c->count && !kernel; k++)
       kernel = cgl_token_is(&c->at[k], "__global__");
     t->references |= is_taking(c);
+    t->renames |= is_alias(c);
     t->keeps |= !kernel && is_keeping(c);
   }
   t->extracts = defines_extraction(t->program);

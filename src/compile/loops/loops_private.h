@@ -116,6 +116,7 @@ typedef struct tree {
   row *bodies;     /* of the functions among them, rewritten (lives.c) */
   bool references; /* a function takes a reference to what is not const */
   bool keeps;      /* one might keep where something is */
+  bool renames;    /* a type is the name of a reference */
   bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
   int strides;     /* loops that a row of threads takes together */
@@ -293,7 +294,7 @@ void cgl_effects_split(tree *t, statement **list);
 /* Of the name that the source gives, without what made it unique (text.c). */
 int cgl_put_length(const variable *v);
 
-/* Sets `references`, `keeps` and `extracts` (changes.c). */
+/* Sets `references`, `keeps`, `renames` and `extracts` (changes.c). */
 void cgl_values_find_functions(tree *t);
 
 /* Finds what is uniform and what is computed again (values.c). */
@@ -318,11 +319,9 @@ bool cgl_calls_is_uniform(tree *t, const cgl_token *name);
 bool cgl_values_is_closed(tree *t, const variable *v);
 
 /* Might the object that the variable is point into itself?  May a function that
-   is given it by reference keep its place?  Has a class of the type a function
-   that takes what it may change?  (changes.c) */
+   is given it by reference keep its place?  (changes.c) */
 bool cgl_values_points_inward(const tree *t, const variable *v);
-bool cgl_values_is_kept(const tree *t, row r, const cgl_token *name);
-bool cgl_values_takes_references(const tree *t, row type);
+bool cgl_values_is_kept(const tree *t, row r, const variable *v);
 
 /* The uniform variable that `name = value;` or its like sets, or NULL. */
 variable *cgl_values_assignment(tree *t, row r);

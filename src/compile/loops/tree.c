@@ -587,21 +587,6 @@ static size_t assign_value(tree *t, row r, size_t value, size_t end) {
 
 
 /* A statement for every declarator of r[from..to); names hold to r's end. */
-/* `= {x}` and `= x` as {x} and (x), which say that a function is called. */
-static row construct(tree *t, row value) {
-  if (cgl_token_is(&value.at[1], "{"))
-    return cgl_row_slice(value, 1, value.n);
-  row made = cgl_tree_copy(t, value.at, value.n + 1); /* and what ends it */
-  if (t->failed)
-    return made;
-  cgl_token *last = &made.at[value.n];
-  *last = cgl_tree_token(t, last, ")");
-  made.at[0] = cgl_tree_token(t, made.at, "(");
-  last->kind = made.at[0].kind = CGL_TOKEN_PUNCT;
-  return made;
-}
-
-
 static statement **read_declaration(tree *t, row r, size_t from, size_t to,
                                     statement **tail) {
   variable base = {.region = -1};
@@ -634,12 +619,6 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
       end = assign_value(t, r, value, k);
     v.constructed &= !cgl_token_is(&r.at[value], "=");
     v.dims = count_elements(t, v.dims, cgl_row_slice(r, value, end));
-    row begins = cgl_row_slice(r, value, end);
-    if (begins.n > 1 && !v.constructed && !v.is_auto && !v.reference &&
-        cgl_values_takes_references(t, own)) {
-      begins = construct(t, begins);
-      v.constructed = true;
-    }
     v.lambda =
         v.is_auto && value + 1 < end &&
         cgl_tree_lambda(cgl_row_slice(r, value + 1, end), 0) == end - value - 1;
@@ -650,7 +629,7 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
     } else if (declared) {
       statement *s = cgl_tree_new(t, STATEMENT_DECLARATION);
       s->variable = declared;
-      s->value = declared->value = begins;
+      s->value = declared->value = cgl_row_slice(r, value, end);
       s->all = cgl_row_slice(r, name, end);
       declared->home = s;
       *tail = s;

@@ -271,7 +271,7 @@ static void see_uses(tree *t, statement *s, row r, void *user) {
     v->assigned |= assigned;
     v->changed |= assigned && !parts;
     v->addressed |= cgl_values_is_addressed(t, r, &v->name) ||
-                    cgl_values_is_kept(t, r, &v->name) ||
+                    cgl_values_is_kept(t, r, v) ||
                     (s->kind == STATEMENT_DECLARATION &&
                      s->variable->reference && is_referred(r, &v->name)) ||
                     is_pointed_to(r, v) ||
