@@ -193,10 +193,10 @@ static bool may_take(const tree *t, row type) {
 }
 
 
-/* The variable that begins with the row, or NULL. */
+/* The variable that begins with the row, with = or without; or NULL. */
 static const variable *find_begun(const tree *t, row r) {
   for (const variable *v = t->variables; v; v = v->next)
-    if (v->value.at == r.at && r.n)
+    if (v->value.n && (v->value.at == r.at || v->value.at + 1 == r.at))
       return v;
   return NULL;
 }
@@ -303,8 +303,10 @@ static bool may_change_argument(const tree *t, row r, size_t i) {
                        "sizeof") ||
       cgl_values_is_pure_call(t, before))
     return false;
-  return !cgl_tree_is_name(r, open - 1) || cgl_tree_find(t, before) ||
-         may_refer(t, before);
+  const variable *own = cgl_tree_find(t, before);
+  if (own && !own->lambda && !own->is_auto && !own->alias)
+    return may_take(t, own->type); /* its constructor, or an operator () */
+  return !cgl_tree_is_name(r, open - 1) || own || may_refer(t, before);
 }
 
 
