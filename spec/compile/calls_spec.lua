@@ -192,6 +192,41 @@ describe("functions that synchronize", function()
     end
   end)
 
+  it("change in fibers what only the compiler knows that they change", function()
+    local takers = [[
+struct U { unsigned a; __device__ U(unsigned &z) { a = z; z += threadIdx.x * 3; } };
+struct UT { unsigned a; template <class A> __device__ UT(A &z) { a = 1; z += threadIdx.x; } };
+struct O { unsigned v; __device__ unsigned operator[](U u) const { return 2; } };
+__device__ void takes(int, U u) {}
+__device__ O operator+(O o, unsigned &z) { z += threadIdx.x; return o; }
+__device__ O operator-(O o, U u) { return o; }
+__device__ O &operator>>(O &o, unsigned &z) { z = o.v + threadIdx.x; return o; }
+]]
+    local changing, text = {
+      "unsigned a = 3, b = 4; ++(t & 1 ? a : b); __syncthreads(); out[t] = a * 70 + b;",
+      "unsigned z = 4, y = 6; U u(y); u = z; __syncthreads(); out[t] = u.a + z;",
+      "O o{3}; unsigned z = 4; out[t] = o[z]; __syncthreads(); out[t] += z;",
+      "O o{3}; unsigned z = f; o + z; __syncthreads(); out[t] = z;",
+      "O o{3}; const unsigned s = in[t]; unsigned z = s + 1; o - z; __syncthreads(); out[t] = z;",
+      "O o{3}; unsigned z = 4; o >> z; __syncthreads(); out[t] = z;",
+      "unsigned z = t; U u = (U)z; __syncthreads(); out[t] = z;",
+      "unsigned z = 4; takes(1, (U)z); __syncthreads(); out[t] = z;",
+      "O o{3}; out[t] = o[f]; __syncthreads(); out[t] += f;",
+      "unsigned z = 4; UT u(z), w = z; __syncthreads(); out[t] = z + u.a + w.a;",
+      "unsigned z = 4; auto g = [&]() -> unsigned & { return z; }; g() += t; __syncthreads(); "
+        .. "out[t] = z;",
+      "out[t] = f; __syncthreads(); out[t] += in[t];",
+    }, {}
+    for k, body in ipairs(changing) do text[k] = kernel("k" .. k, body) end
+    local modules = forms.both(takers .. table.concat(text, "\n"))
+    for k, body in ipairs(changing) do
+      forms.same(modules, "k" .. k, 1, 64, body, 64, forms.numbers(64), 5)
+    end
+    local _, why = modules[1]:kernel "k3":form()
+    assert.equal("the compiler does not take it as loops", why)
+    assert.equal("loops", (modules[1]:kernel("k" .. #changing):form()))
+  end)
+
   it("are fibers where a macro would be expanded once more", function()
     local form, why = forms.module_as(nil, "#define again again\n" .. kernel("k",
       "const unsigned again = f; __syncthreads(); out[t] = again;")):kernel("k"):form()

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compile/frontend/program.h"
 #include "compile/host/host.h"
 
 
@@ -143,14 +144,28 @@ static bool drop_vectors(cgl_host_job *h) {
 }
 
 
-/* Does the compiler speak of the kernel as loops? */
+/* Does the compiler speak of the kernel as loops, or of an error in its lines?
+ */
 static bool is_named(const cgl_host_job *h, size_t i) {
+  const cgl_source *source = h->job->source;
+  const cgl_signature *s = &h->job->image->signatures[i];
+  const cgl_chunk *c = &h->job->program->chunks[s->declared->chunk];
+  const size_t file = strlen(source->file);
   char name[40];
-  int n = snprintf(name, sizeof name, "cgl_loops_of_%zu", i);
-  const char *at = h->said.data;
-  while (at && (at = strstr(at, name)) && at[n] >= '0' && at[n] <= '9')
-    at += n;
-  return at != NULL;
+  const int n = snprintf(name, sizeof name, "cgl_loops_of_%zu", i);
+  for (const char *at = h->said.data, *end; at && *at; at = end + (*end != 0)) {
+    end = at + strcspn(at, "\n");
+    const char *const named = memmem(at, (size_t)(end - at), name, (size_t)n);
+    if (named && !(named[n] >= '0' && named[n] <= '9'))
+      return true;
+    if (strncmp(at, source->file, file) != 0 || at[file] != ':' ||
+        !memmem(at, (size_t)(end - at), " error: ", 8))
+      continue;
+    const long line = strtol(at + file + 1, NULL, 10);
+    if (line >= c->at->line && line <= c->at[c->count - 1].line)
+      return true;
+  }
+  return false;
 }
 
 

@@ -32,9 +32,27 @@ static bool is_argument(row r, size_t i) {
 }
 
 
-/* Stands i in parentheses that are assigned to, as in (c ? a : b) = 1? */
+/* The bracket that is open at i: its place, or n. */
+static size_t find_bracket(row r, size_t i) {
+  size_t depth = 0;
+  while (i-- > 0)
+    if (cgl_token_is_any(&r.at[i], ")", "]", "}"))
+      depth++;
+    else if (cgl_token_is_any(&r.at[i], "(", "[", "{") && !depth--)
+      return i;
+  return r.n;
+}
+
+
+/* Stands i in parentheses that are assigned to, as in (c ? a : b) = 1, or in
+   ++(c ? a : b)? */
 static bool is_in_target(row r, size_t i) {
   size_t depth = 0;
+  for (size_t open = i; (open = find_bracket(r, open)) < r.n;)
+    if (!cgl_token_is(&r.at[open], "("))
+      break;
+    else if (open && cgl_token_is_any(&r.at[open - 1], "++", "--"))
+      return true;
   for (size_t k = i + 1; k < r.n; k++) {
     if (cgl_token_is_any(&r.at[k], "(", "["))
       depth++;
@@ -159,7 +177,8 @@ static bool is_alias(const cgl_chunk *c) {
 static bool is_taking(const cgl_chunk *c) {
   for (size_t k = 1; k < c->count; k++)
     if (cgl_token_is_any(&c->at[k], "&", "&&") &&
-        is_reference(c->at, c->count, k))
+        (is_reference(c->at, c->count, k) ||
+         (k + 1 < c->count && cgl_token_is(&c->at[k + 1], "{"))))
       return true;
   return has_reference(c, false) || is_alias(c);
 }
@@ -234,18 +253,6 @@ static bool may_refer(const tree *t, const cgl_token *name) {
   }
   return !found && (name->length < 6 || (memcmp(name->text, "__", 2) != 0 &&
                                          memcmp(name->text, "atomic", 6) != 0));
-}
-
-
-/* The bracket that is open at i: its place, or n. */
-static size_t find_bracket(row r, size_t i) {
-  size_t depth = 0;
-  while (i-- > 0)
-    if (cgl_token_is_any(&r.at[i], ")", "]", "}"))
-      depth++;
-    else if (cgl_token_is_any(&r.at[i], "(", "[", "{") && !depth--)
-      return i;
-  return r.n;
 }
 
 

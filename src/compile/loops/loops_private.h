@@ -66,6 +66,7 @@ struct variable {
   bool is_auto, constant, shared, dynamic, reference, parameter;
   bool constructed; /* T x(1); or T x{1}; */
   bool closed;      /* of a class, whose functions may change it */
+  bool guarded;     /* a constant where it is not changed (region.c) */
   bool lambda;      /* written again where it is named */
   bool function;    /* a lambda that synchronizes, put in place of its calls */
   bool alias;     /* no variable but a type: `= type`, or a whole declaration */

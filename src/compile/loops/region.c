@@ -1,4 +1,7 @@
-/* Regions: what stands between two barriers, as one loop over the threads. */
+/* Regions: what stands between two barriers, as one loop over the threads.
+   What a region takes by its names for unchanged is a constant in it: whether a
+   function changes what it is given only the compiler knows, and what it then
+   refuses runs as fibers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +54,21 @@ static size_t count_variables(const tree *t) {
 
 /* ---- regions ---- */
 
+/* May the statements change the variable, or are they its declaration? */
+static bool is_changed(const writer *w, const variable *v,
+                       statement *const *list, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (list[i]->variable == v ||
+        cgl_values_is_assigned(w->t,
+                               list[i]->kind == STATEMENT_DECLARATION
+                                   ? list[i]->value
+                                   : list[i]->all,
+                               v))
+      return true;
+  return false;
+}
+
+
 static const char *region_element(const variable *v) {
   return v->run > 0 ? "cgl_l" : "cgl_t";
 }
@@ -93,7 +111,7 @@ static void put_again(writer *w, const variable *v) {
   if (w->run && w->fast && v->warp.n) {
     cgl_put_line(w, v->name.line);
     cgl_put_type(w, v);
-    cgl_put_name(w, " ", v);
+    cgl_put_name(w, v->guarded ? " const " : " ", v);
     if (v->lane)
       cgl_text_put(w->out, " = cgl_l;");
     else {
@@ -112,7 +130,7 @@ static void put_again(writer *w, const variable *v) {
   }
   cgl_put_line(w, v->name.line);
   cgl_put_type(w, v);
-  cgl_put_name(w, " ", v);
+  cgl_put_name(w, v->guarded ? " const " : " ", v);
   if (!w->run && v->index.n && cgl_token_is(v->type.at, "int") &&
       v->type.n == 1) {
     /* as a sum of numbers with signs, which the compiler sees through */
@@ -167,6 +185,27 @@ bool cgl_region_is_ragged(const writer *w) {
 }
 
 
+/* Is the variable one for all threads, which no thread may change? */
+static bool is_fixed(const writer *w, const variable *v, const bool *used,
+                     statement *const *list, size_t n) {
+  return *used && v->guarded && v->uniform && !v->parameter && !v->constant &&
+         !is_changed(w, v, list, n);
+}
+
+
+/* Its value, under a name that leaves its own to a constant in the loop. */
+static void put_fixed(writer *w, const bool *used, statement *const *list,
+                      size_t n) {
+  size_t k = 0;
+  for (const variable *v = w->t->variables; v; v = v->next, k++)
+    if (is_fixed(w, v, &used[k], list, n)) {
+      cgl_put_name(w, "const auto cgl_c_", v);
+      cgl_put_name(w, " = ", v);
+      cgl_text_put(w->out, ";");
+    }
+}
+
+
 /* The variables that the region has from others. */
 static void put_prologue(writer *w, const bool *used, statement *const *list,
                          size_t n) {
@@ -177,7 +216,11 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
       own |= list[i]->variable == v;
     if (!used[k])
       continue;
-    if (v->again)
+    if (is_fixed(w, v, &used[k], list, n)) {
+      cgl_put_name(w, "const auto ", v);
+      cgl_put_name(w, " = cgl_c_", v);
+      cgl_text_put(w->out, ";");
+    } else if (v->again)
       put_again(w, v);
     else if (v->lambda && !own) {
       cgl_put_line(w, v->name.line);
@@ -190,9 +233,12 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
       cgl_put_name(w, " = *cgl_v_", v);
       cgl_text_print(w->out, "[%s];", region_element(v));
     } else if (cgl_region_is_local(v) && !own && v->kept) {
-      cgl_text_put(w->out, by_address(v) ? " cgl_t_" : " cgl_t_");
-      cgl_put_name(w, "", v);
-      cgl_put_name(w, by_address(v) ? " &" : " ", v);
+      cgl_put_name(w, " cgl_t_", v);
+      cgl_put_name(w,
+                   by_address(v)                              ? " &"
+                   : !v->guarded || is_changed(w, v, list, n) ? " "
+                                                              : " const ",
+                   v);
       cgl_put_name(w, " = cgl_at(cgl_v_", v);
       cgl_text_print(w->out, "[%s]);", region_element(v));
     }
@@ -251,10 +297,15 @@ static void put_declaration(writer *w, const statement *s) {
     }
     return;
   }
-  for (size_t i = 0; i < v->type.n; i++)
-    cgl_text_print(w->out, " %.*s", (int)v->type.at[i].length,
-                   v->type.at[i].text);
-  cgl_put_name(w, " ", v);
+  if (!v->guarded || v->changed || v->addressed || !s->value.n) {
+    for (size_t i = 0; i < v->type.n; i++)
+      cgl_text_print(w->out, " %.*s", (int)v->type.at[i].length,
+                     v->type.at[i].text);
+    cgl_put_name(w, " ", v);
+  } else {
+    cgl_put_type(w, v);
+    cgl_put_name(w, " const ", v);
+  }
   cgl_put_tokens(w, v->dims, false);
   cgl_put_tokens(w, s->value, false);
   cgl_text_put(w->out, ";");
@@ -265,18 +316,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
                          size_t n) {
   size_t k = 0;
   for (variable *v = w->t->variables; v; v = v->next, k++) {
-    bool changed = false;
     if (!used[k] || !cgl_region_is_local(v) || !v->kept || by_address(v) ||
-        v->reference)
-      continue;
-    for (size_t i = 0; i < n; i++)
-      changed |= list[i]->variable == v ||
-                 cgl_values_is_assigned(w->t,
-                                        list[i]->kind == STATEMENT_DECLARATION
-                                            ? list[i]->value
-                                            : list[i]->all,
-                                        v);
-    if (!changed)
+        v->reference || !is_changed(w, v, list, n))
       continue;
     cgl_put_name(w, " cgl_at(cgl_v_", v);
     cgl_text_print(w->out, "[%s]) =", region_element(v));
@@ -358,6 +399,7 @@ typedef struct loop {
 
 static void put_walked(writer *w, const stride *walk) {
   cgl_put_tokens(w, walk->type, false);
+  cgl_text_put(w->out, " const");
   cgl_put_tokens(w, walk->name, false);
   /* in the loop's own type: an unsigned sum may wrap around, for all that
      the compiler knows, and then is no row of addresses */
@@ -489,6 +531,8 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     few = !walk && cgl_few_put(w, list, n, &f);
   const loop whole = {list, n,       walk,   few ? f.guarded : (row){NULL, 0},
                       used, ordered, returns};
+  cgl_text_put(w->out, "{");
+  put_fixed(w, used, list, n);
   if (few)
     put_loop(w, &whole, false, f.from, "cgl_k", f.step);
   else if (walk || w->t->strips || (w->run && !w->fast) ||
@@ -496,7 +540,7 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     put_loop(w, &whole, walk && walk->rows, "0", walk ? "cgl_k" : NULL, "1");
   else
     put_known(w, &whole);
-  cgl_text_put(w->out, few ? " }" : "");
+  cgl_text_put(w->out, few ? " } }" : " }");
   cgl_put_own(w);
   if (returns && w->alive && !w->run)
     cgl_text_put(w->out, "if (!cgl_some(cgl_alive, cgl_n)) return;\n");

@@ -6,16 +6,12 @@
 
 /* Calls that have no effect and whose result depends on the arguments alone. */
 static const char *const pure_calls[] = {
-    "min",         "max",         "abs",         "sizeof",
-    "fminf",       "fmaxf",       "fabsf",       "sqrtf",
-    "fabs",        "sqrt",        "floorf",      "ceilf",
-    "static_cast", "fmin",        "fmax",        "__ldg",
-    "__clz",       "__popc",      "__ffs",       "rsqrtf",
-    "expf",        "logf",        "powf",        "exp",
-    "log",         "make_float2", "make_float3", "make_float4",
-    "make_int2",   "make_int3",   "make_int4",   "__float2int_rd",
-    "umin",        "umax",        "uint",        "size_t",
-    "__mul24",     "__umul24",    NULL};
+    "min",         "max",      "abs",  "sizeof",         "fminf",  "fmaxf",
+    "fabsf",       "sqrtf",    "fabs", "sqrt",           "floorf", "ceilf",
+    "static_cast", "fmin",     "fmax", "__ldg",          "__clz",  "__popc",
+    "__ffs",       "rsqrtf",   "expf", "logf",           "powf",   "exp",
+    "log",         "umin",     "umax", "__float2int_rd", "uint",   "size_t",
+    "__mul24",     "__umul24", NULL};
 
 
 /* Likewise, but for what costs more than to keep its result: as it is named, or
@@ -51,8 +47,19 @@ static bool is_costly_call(const cgl_token *name) {
 }
 
 
+/* One of those, or make_uint2 and its like. */
+static bool is_pure_name(const cgl_token *name) {
+  if (name->length <= 5 || memcmp(name->text, "make_", 5) != 0)
+    return cgl_token_is_of(name, pure_calls);
+  cgl_token type = *name;
+  type.text += 5;
+  type.length -= 5;
+  return cgl_token_is_known_type(&type);
+}
+
+
 bool cgl_values_is_pure_call(const tree *t, const cgl_token *name) {
-  return (cgl_token_is_of(name, pure_calls) || is_costly_call(name)) &&
+  return (is_pure_name(name) || is_costly_call(name)) &&
          !cgl_reach_declares(t->program, name);
 }
 
@@ -171,7 +178,7 @@ static bool is_pure(tree *t, row r, bool fixed, bool threads) {
     if (!cgl_tree_is_name(r, i) || cgl_token_is_type_word(x) ||
         cgl_token_is_any(x, "blockIdx", "blockDim", "gridDim", "warpSize",
                          "true", "false", "nullptr") ||
-        cgl_token_is_of(x, pure_calls))
+        is_pure_name(x))
       continue;
     if (cgl_token_is(x, "threadIdx")) {
       if (!threads)
@@ -586,6 +593,16 @@ static void see_captured(tree *t, statement *s, row r, void *user) {
 }
 
 
+/* Is it one number or one pointer, in a source whose functions might change it
+   by reference? */
+static bool is_guarded(tree *t, const variable *v) {
+  if (!t->references || v->alias || v->lambda || v->reference || v->dims.n ||
+      v->closed)
+    return false;
+  return v->is_auto || read_type(t, v->type, &v->name).lanes <= 1;
+}
+
+
 /* Finds what is assigned and addressed, anew. */
 static void find_uses(tree *t) {
   for (variable *v = t->variables; v; v = v->next) {
@@ -594,6 +611,7 @@ static void find_uses(tree *t) {
     v->closed = !v->shared &&
                 !(v->home && v->home->kind == STATEMENT_BARRIER) &&
                 cgl_values_is_closed(t, v);
+    v->guarded = is_guarded(t, v);
   }
   cgl_values_each(t, t->body, see_uses, NULL);
 }

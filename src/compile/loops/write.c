@@ -333,272 +333,6 @@ void cgl_loops_put_list(writer *w, statement *list) {
 }
 
 
-/* ---- the function ---- */
-
-/* Names the row what a warp operation gives? */
-static bool has_warp_value(row r) {
-  for (size_t i = 0; i < r.n; i++)
-    if (r.at[i].length > 6 && (!memcmp(r.at[i].text, "cgl_q_", 6) ||
-                               !memcmp(r.at[i].text, "cgl_b_", 6)))
-      return true;
-  return false;
-}
-
-
-/* The type of what an `auto` begins with, which threads' variables stand in. */
-static void put_deduced(writer *w, const variable *v) {
-  char name[80];
-  snprintf(name, sizeof name, "cgl_t_%.*s", (int)v->name.length, v->name.text);
-  cgl_warp_put_type(w, name, cgl_row_slice(v->value, 1, v->value.n));
-}
-
-
-/* A type of the kernel's own, or one that a template's argument decides. */
-static void put_alias(writer *w, const variable *v) {
-  if (v->is_auto) {
-    char name[80];
-    snprintf(name, sizeof name, "%.*s", (int)v->name.length, v->name.text);
-    if (has_warp_value(v->value))
-      cgl_tree_refuse(w->t, v->value.at,
-                      "a template's argument that a warp operation decides");
-    cgl_warp_put_type(w, name, v->value);
-    return;
-  }
-  cgl_put_line(w, v->name.line);
-  if (!v->constructed)
-    cgl_put_name(w, "using ", v);
-  cgl_put_tokens(w, v->value, false);
-  cgl_text_put(w->out, v->constructed ? "" : ";");
-  cgl_put_own(w);
-}
-
-
-/* What all threads share: constants, memory, uniform variables. */
-static void put_common(writer *w, const variable *v) {
-  if (v->dynamic) {
-    cgl_put_type(w, v);
-    cgl_put_name(w, " *const ", v);
-    cgl_text_put(w->out, " = (");
-    cgl_put_type(w, v);
-    cgl_text_put(w->out,
-                 " *)__builtin_assume_aligned(cgl_hidden(cgl_dynamic_shared), "
-                 "128);\n");
-    return;
-  }
-  if (v->uniform && v->is_auto) {
-    cgl_text_put(w->out, "decltype(cgl_copy_of(");
-    cgl_put_tokens(w, cgl_row_slice(v->value, 1, v->value.n), false);
-    cgl_text_put(w->out, "))");
-  } else {
-    cgl_text_put(w->out, v->constant ? "constexpr"
-                         : v->shared ? "alignas(64)"
-                                     : "");
-    cgl_put_type(w, v);
-  }
-  cgl_put_name(w, " ", v);
-  if (v->constant || v->shared)
-    cgl_put_tokens(w, v->dims, false);
-  if (v->constant)
-    cgl_put_tokens(w, v->value, false);
-  cgl_text_put(w->out, ";");
-  cgl_put_own(w);
-}
-
-
-/* The type of a thread's variable, and room for those that are kept. */
-static void put_own(writer *w, const variable *v) {
-  if (v->is_auto && !v->again && v->kept && !v->reference)
-    put_deduced(w, v);
-  else if (!v->is_auto) {
-    cgl_text_put(w->out, "typedef");
-    cgl_put_type(w, v);
-    cgl_put_name(w, " cgl_t_", v);
-    cgl_put_tokens(w, v->dims, false);
-    cgl_text_put(w->out, ";");
-    cgl_put_own(w);
-  }
-  if (!v->kept || v->again)
-    return;
-  cgl_put_name(w, "static_assert(__is_trivially_copyable(cgl_t_", v);
-  cgl_text_put(w->out, "), \"\");\n");
-  if (v->run <= 0) {
-    cgl_region_put_room(w, v);
-    cgl_text_put(w->out, "[1024];\n");
-  }
-  if (v->parameter) {
-    cgl_put_name(w,
-                 "for (unsigned cgl_t = 0; cgl_t < cgl_n; cgl_t++) "
-                 "cgl_at(cgl_v_",
-                 v);
-    cgl_put_name(w, "[cgl_t]) = ", v);
-    cgl_text_put(w->out, ";\n");
-  }
-}
-
-
-bool cgl_loops_is_int(const variable *v) {
-  return v->type.n == 1 && cgl_token_is(v->type.at, "int");
-}
-
-
-/* A type that a value decides comes behind those of what the value names. */
-static void put_variable(writer *w, variable *v) {
-  if (v->written)
-    return;
-  v->written = true;
-  for (size_t i = 0; v->is_auto && !v->alias && i < v->value.n; i++) {
-    variable *other = cgl_tree_find(w->t, &v->value.at[i]);
-    if (other)
-      put_variable(w, other);
-  }
-  if (v->parameter && v->value.n)
-    return; /* a template's, see put_templates */
-  if (v->index.n) {
-    cgl_put_name(w, "const long cgl_base_", v);
-    cgl_text_put(w->out, cgl_loops_is_int(v) ? " = (int)(unsigned)("
-                                             : " = (unsigned)(");
-    cgl_put_tokens(w, v->index, false);
-    cgl_text_put(w->out, ");");
-    cgl_put_own(w);
-  }
-  if (v->alias)
-    put_alias(w, v);
-  else if (v->constant || v->shared || (v->uniform && !v->parameter))
-    put_common(w, v);
-  else if (cgl_region_is_local(v) || v->again)
-    put_own(w, v);
-}
-
-
-/* Are the sums whose warps and lanes are known multiples of 32 in all rows?
-   They are linear in y and in z: the first two of each tell. */
-static void put_aligned(writer *w) {
-  const variable *any = w->t->variables;
-  while (any && !any->warp.n)
-    any = any->next;
-  if (!any) {
-    cgl_text_put(w->out, "constexpr bool cgl_aligned = true;\n");
-    return;
-  }
-  cgl_text_put(w->out,
-               "unsigned cgl_rests = 0; for (unsigned cgl_y = 0; cgl_y < 2 && "
-               "cgl_y < cgl_by; cgl_y++) for (unsigned cgl_z = 0; cgl_z < 2 && "
-               "cgl_z < cgl_bz; cgl_z++) { const uint3 threadIdx = {0, cgl_y, "
-               "cgl_z}; cgl_rests |= 0u");
-  for (const variable *v = any; v; v = v->next)
-    if (v->warp.n) {
-      cgl_text_put(w->out, " | (unsigned)(");
-      cgl_put_tokens(w, v->warp, false);
-      cgl_text_put(w->out, ")");
-    }
-  cgl_text_put(w->out, "; } const bool cgl_aligned = cgl_rests % 32 == 0;\n");
-}
-
-
-static void put_names(writer *w) {
-  for (variable *v = w->t->variables; v; v = v->next)
-    v->written = false;
-  for (variable *v = w->t->variables; v; v = v->next)
-    if (!v->is_auto || v->alias)
-      put_variable(w, v);
-  for (variable *v = w->t->variables; v; v = v->next)
-    put_variable(w, v);
-  put_aligned(w);
-  /* A worker's stack has 8 MiB; the room for a struct is up to twice its size.
-   */
-  cgl_text_put(w->out, "static_assert(0");
-  for (const variable *v = w->t->variables; v; v = v->next)
-    if (v->kept && cgl_region_is_local(v))
-      cgl_put_name(w, " + sizeof(cgl_t_", v), cgl_text_put(w->out, ")");
-  cgl_text_put(w->out, " <= 2048, \"\");\n");
-  if (w->alive)
-    cgl_text_put(w->out, "alignas(64) int cgl_alive[1024]; for (unsigned cgl_t "
-                         "= 0; cgl_t < cgl_n; cgl_t++) cgl_alive[cgl_t] = "
-                         "-1;\n");
-}
-
-
-static void put_scope(writer *w, bool open) {
-  const char *at = w->t->kernel->scope;
-  for (const char *end; (end = strstr(at, "::")); at = end + 2)
-    if (open)
-      cgl_text_print(w->out, "namespace %.*s { ", (int)(end - at), at);
-    else
-      cgl_text_put(w->out, "}");
-}
-
-
-/* The instance's arguments, in a namespace of its own. */
-static void put_templates(writer *w) {
-  cgl_text_print(w->out, "namespace cgl_of_%zu { ", w->style->id);
-  for (const variable *v = w->t->variables; v; v = v->next) {
-    bool value = v->parameter && v->value.n && !v->alias;
-    if (!v->parameter || !v->value.n)
-      continue;
-    cgl_text_put(w->out, value ? "static constexpr" : "using");
-    if (value)
-      cgl_put_tokens(w, v->type, false);
-    cgl_put_name(w, " ", v);
-    cgl_text_put(w->out, value ? " = (" : " ");
-    cgl_put_tokens(w, v->value, false);
-    cgl_text_put(w->out, value ? ");" : ";");
-    cgl_put_own(w);
-  }
-}
-
-
-static void put_kernel(writer *w) {
-  const cgl_declared *k = w->t->kernel;
-  cgl_text_put(w->out, "\n# 1 \"cgraphlua\" 3\n");
-  w->line = -1;
-  put_scope(w, true);
-  if (k->is_template)
-    put_templates(w);
-  if (w->t->strips)
-    cgl_strip_put_head(w);
-  else
-    cgl_text_print(w->out,
-                   "template <bool cgl_wide, unsigned cgl_size_x, unsigned "
-                   "cgl_size_y, unsigned cgl_size_z> static CGL_LOOPS void "
-                   "cgl_loops_of_%zu(const uint3 gridDim, const "
-                   "uint3 cgl_block, const uint3 blockIdx",
-                   w->style->id);
-  if (k->nparameters)
-    cgl_text_put(w->out, ",");
-  cgl_put_tokens(w, cgl_tree_copy(w->t, k->parameters, k->nparameters), false);
-  if (w->t->strips)
-    cgl_text_put(w->out, ") {\nCGL_STRIP_BEGIN\n");
-  else
-    cgl_text_put(
-        w->out,
-        ") {\nconst unsigned cgl_bx = cgl_size_x ? cgl_size_x : cgl_block.x, "
-        "cgl_by = cgl_size_y ? cgl_size_y : cgl_block.y, "
-        "cgl_bz = cgl_size_z ? cgl_size_z : cgl_block.z, "
-        "cgl_n = cgl_bx * cgl_by * cgl_bz;\n"
-        "const uint3 blockDim = {cgl_bx, cgl_by, cgl_bz};\n"
-        "CGL_ASSUME(cgl_bx >= 1 && cgl_bx <= 1024 && cgl_by >= 1 && cgl_by <= "
-        "1024 && cgl_bz >= 1 && cgl_n <= 1024)\n");
-  cgl_text_print(w->out, "constexpr const char *cgl_kernel_name = \"%.*s\";\n",
-                 (int)k->name.length, k->name.text);
-  w->line = -1;
-  put_names(w);
-  if (w->t->strips)
-    cgl_strip_put_body(w);
-  else
-    cgl_loops_put_list(w, w->t->body);
-  cgl_text_put(w->out, "}");
-  if (w->t->strips)
-    cgl_strip_put_class(w);
-  else
-    cgl_shape_put(w);
-  if (k->is_template)
-    cgl_text_print(w->out, "} using cgl_of_%zu::cgl_loops_%zu;", w->style->id,
-                   w->style->id);
-  put_scope(w, false);
-  cgl_text_put(w->out, "\n# 1 \"cgraphlua\"\n");
-}
-
-
 /* ---- the tree ---- */
 
 static void declare_parameters(tree *t) {
@@ -641,6 +375,20 @@ static void see_index(tree *t, statement *s, row r, void *user) {
         *global |=
             !!(cgl_reach_features(t->program, chunk, NULL) & CGL_USES_INDEX);
   }
+}
+
+
+/* May anything that the kernel calls ask for the thread's index: functions,
+   constructors of its variables, operators, which no name tells? */
+static bool asks_index(tree *t) {
+  bool global = false;
+  cgl_values_each(t, t->body, see_index, &global);
+  for (const variable *v = t->variables; v; v = v->next)
+    see_index(t, NULL, v->type, &global);
+  for (size_t i = 0; i < t->program->nchunks && !global; i++)
+    global = t->program->chunks[i].operators && i != t->kernel->chunk &&
+             (cgl_reach_features(t->program, i, NULL) & CGL_USES_INDEX);
+  return global;
 }
 
 
@@ -721,7 +469,7 @@ static void keep_variables(tree *t) {
     v->kept = true;
     if (apart)
       v->run = -2;
-    if (v->is_auto && (v->reference || has_warp_value(v->value)))
+    if (v->is_auto && (v->reference || cgl_loops_has_warp_value(v->value)))
       cgl_tree_refuse(t, &v->name,
                       "'%.*s', of a type not written out, that lives across a "
                       "barrier",
@@ -777,12 +525,12 @@ static int loops_write(cgl_program *program, const cgl_signature *kernel,
     read_kernel(&t);
   writer w = {.t = &t, .style = style, .out = &first, .counting = true};
   if (!t.why && !t.failed) {
-    cgl_values_each(&t, t.body, see_index, &w.global);
+    w.global = asks_index(&t);
     if (!t.strips) {
       cgl_stride_find_indices(&w);
       cgl_first_find(&w);
     }
-    put_kernel(&w);
+    cgl_loops_put_function(&w);
     keep_variables(&t);
     if (style->strided && !t.strides && !t.guarded &&
         !(style->indexed &&
@@ -798,7 +546,7 @@ static int loops_write(cgl_program *program, const cgl_signature *kernel,
                  .alive = alive,
                  .ragged = ragged,
                  .global = global};
-    put_kernel(&w);
+    cgl_loops_put_function(&w);
   }
   if (!t.why && !t.failed && !second.failed)
     cgl_text_add(out, second.data, second.length);

@@ -1,5 +1,5 @@
 /* How the files that write loops share their work: text.c, region.c, guard.c,
-   stride.c, first.c, few.c, split.c, shape.c, warp.c and write.c.
+   stride.c, first.c, few.c, split.c, shape.c, warp.c, function.c and write.c.
    Invariant: what is pending is written before anything that must follow it;
    the names of variables are unique, so where a text stands does not matter. */
 #ifndef CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
@@ -329,6 +329,17 @@ bool cgl_shape_knows(writer *w, const statement *s);
    have a function of their own. */
 void cgl_shape_put(writer *w);
 
+/* ---- function.c ---- */
+
+/* The kernel's function, and the class that calls it. */
+void cgl_loops_put_function(writer *w);
+
+/* Names the row what a warp operation gives? */
+bool cgl_loops_has_warp_value(row r);
+
+/* Is it an int? */
+bool cgl_loops_is_int(const variable *v);
+
 /* ---- write.c ---- */
 
 /* Is everything of the loop's header the same for all threads? */
@@ -340,9 +351,6 @@ bool cgl_loops_is_number(writer *w, row r);
 /* Do numbers alone say how often the loop runs?  Then shuffles in it have
    constant distances when it is unrolled. */
 bool cgl_loops_is_counted(writer *w, const statement *s);
-
-/* Is it an int? */
-bool cgl_loops_is_int(const variable *v);
 
 /* One statement, after what was put off. */
 void cgl_loops_put_statement(writer *w, statement *s);
