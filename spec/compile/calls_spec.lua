@@ -51,6 +51,17 @@ __device__ unsigned scoped(unsigned x, unsigned f) {
   return k + f;
 }
 __device__ void advance(const unsigned *&p) { p += 4; }
+template <class T> struct four { typedef uint4 Type; };
+template <class T> __device__ typename four<T>::Type tiled(typename four<T>::Type v, int n) {
+  typename four<T>::Type sum = {0, 0, 0, 0};
+  for (int k = 0; k < n; k++) {
+    s[threadIdx.x] = v.x + k;
+    __syncthreads();
+    sum.y += s[threadIdx.x ^ 1];
+    __syncthreads();
+  }
+  return sum;
+}
 template <class T> __device__ T either(T v, bool which) {
   if (which) return v + T(1);
   else { return __shfl_xor_sync(~0u, v, 2); }
@@ -116,6 +127,7 @@ local bodies = {
   "s[t] = 7u; unsigned v = in[t]; leave(v, f); out[t] = v + either(v, f > 2u);",
   "out[t] = scoped(t + 100, f);",
   "const unsigned *p = in; __syncthreads(); if (t & 1) advance(p); __syncthreads(); out[t] = *p;",
+  "typename four<int>::Type v = {in[t], f, 2, 3}, w = tiled<int>(v, f + 1); out[t] = w.y + v.y;",
   "unsigned v = in[t]; if (summed(v) % 3u == f) v += 3u; else v--; out[t] = v;",
   "unsigned v = in[t]; for (int k = 0; k < 3; k++) if (summed(v) & 1u && k != f) v ^= k + 1; "
     .. "out[t] = v;",

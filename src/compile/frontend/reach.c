@@ -190,16 +190,17 @@ static unsigned own_features(const cgl_token *at, size_t count) {
 }
 
 
-/* Names at i, followed by what can only follow a declared name. */
+/* Names at i, followed by what can only follow a declared name: that of a type
+   made with arguments has another behind them. */
 static bool is_declared(const cgl_token *at, size_t count, size_t i) {
-  static const char *const after[] = {"(", "[", "=", ";", ",", "{", "<"};
   if (at[i].kind != CGL_TOKEN_NAME || i + 1 >= count ||
       cgl_token_is_type_word(&at[i]))
     return false;
-  for (size_t k = 0; k < sizeof after / sizeof *after; k++)
-    if (cgl_token_is(&at[i + 1], after[k]))
-      return true;
-  return false;
+  size_t after = i + 1;
+  if (cgl_token_is(&at[after], "<"))
+    after = cgl_tokens_close_angle(at, count, after);
+  return after < count &&
+         cgl_token_is_any(&at[after], "(", "[", "=", ";", ",", "{", "<");
 }
 
 

@@ -196,19 +196,15 @@ static bool takes(const tree *t, const cgl_chunk *c, int depth) {
 }
 
 
-/* Is a class of the source named that takes what it may change; or one that is
-   not known?  Numbers, and what CUDA makes of them, are known. */
+/* Is a class of the source named that takes what it may change? */
 static bool may_take(const tree *t, row type) {
-  bool known = true;
   for (size_t i = 0; i < type.n; i++) {
     const cgl_token *x = &type.at[i];
     const cgl_chunk *c = x->kind == CGL_TOKEN_NAME ? find_class(t, x) : NULL;
     if (c && takes(t, c, 0))
       return true;
-    known &= c || x->kind != CGL_TOKEN_NAME || cgl_token_is_type_word(x) ||
-             cgl_token_is_known_type(x);
   }
-  return !known;
+  return false;
 }
 
 
@@ -221,38 +217,20 @@ static const variable *find_begun(const tree *t, row r) {
 }
 
 
-/* Takes a declaration of the name a reference to what it may change?  What is
-   no function of the source might, but for CUDA's. */
+/* Takes a declaration of the name a reference to what it may change? */
 static bool may_refer(const tree *t, const cgl_token *name) {
-  size_t chunk, found = 0;
-  const cgl_chunk *class = find_class(t, name);
-  if (class || t->renames)
-    return !class || takes(t, class, 0);
+  size_t chunk;
   for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
     const cgl_chunk *c = &t->program->chunks[chunk];
-    size_t open = 0;
-    while (open < c->count && !cgl_token_is_any(&c->at[open], "(", "=", "{"))
-      open++;
-    if (c->record || !open || open == c->count ||
-        !cgl_token_is(&c->at[open], "(") ||
-        !cgl_token_same(&c->at[open - 1], name))
-      return true; /* no function */
-    for (size_t i = open; i + 1 < c->count; i++)
-      if (cgl_token_is_any(&c->at[i], "&", "&&") &&
-          (is_reference(c->at, c->count, i) ||
-           cgl_token_is_any(&c->at[i + 1], ")", ",", "(", "...")))
-        return true;
-    const size_t close = cgl_tokens_close(c->at, c->count, open);
-    for (size_t i = open; i < close; i++) {
-      const cgl_chunk *in =
-          c->at[i].kind == CGL_TOKEN_NAME ? find_class(t, &c->at[i]) : NULL;
-      if (in && takes(t, in, 0))
-        return true; /* made of the argument */
-    }
-    found++;
+    size_t body = 0;
+    while (body < c->count && !cgl_token_is(&c->at[body], "{"))
+      body++;
+    if (c->record
+            ? takes(t, c, 0)
+            : is_taking(c) || may_take(t, (row){(cgl_token *)c->at, body}))
+      return true;
   }
-  return !found && (name->length < 6 || (memcmp(name->text, "__", 2) != 0 &&
-                                         memcmp(name->text, "atomic", 6) != 0));
+  return false;
 }
 
 
@@ -549,7 +527,6 @@ void cgl_values_find_functions(tree *t) {
     for (size_t k = 0; k < c->count && !kernel; k++)
       kernel = cgl_token_is(&c->at[k], "__global__");
     t->references |= is_taking(c);
-    t->renames |= is_alias(c);
     t->keeps |= !kernel && is_keeping(c);
   }
   t->extracts = defines_extraction(t->program);

@@ -117,7 +117,6 @@ typedef struct tree {
   row *bodies;     /* of the functions among them, rewritten (lives.c) */
   bool references; /* a function takes a reference to what is not const */
   bool keeps;      /* one might keep where something is */
-  bool renames;    /* a type is the name of a reference */
   bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
   int strides;     /* loops that a row of threads takes together */
@@ -295,7 +294,7 @@ void cgl_effects_split(tree *t, statement **list);
 /* Of the name that the source gives, without what made it unique (text.c). */
 int cgl_put_length(const variable *v);
 
-/* Sets `references`, `keeps`, `renames` and `extracts` (changes.c). */
+/* Sets `references`, `keeps` and `extracts` (changes.c). */
 void cgl_values_find_functions(tree *t);
 
 /* Finds what is uniform and what is computed again (values.c). */

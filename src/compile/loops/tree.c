@@ -422,10 +422,9 @@ size_t cgl_tree_specifiers(row r, size_t i, variable *v, row type,
       break;
     seen |= !cgl_token_is_any(x, "const", "volatile", "struct", "typename");
     size_t from = k++;
-    while (named && k + 1 < r.n && cgl_token_is(&r.at[k], "::"))
-      k += 2;
-    if (named && k < r.n && cgl_token_is(&r.at[k], "<"))
-      k = cgl_tokens_close_angle(r.at, r.n, k);
+    while (named && k + 1 < r.n && cgl_token_is_any(&r.at[k], "::", "<"))
+      k = cgl_token_is(&r.at[k], "<") ? cgl_tokens_close_angle(r.at, r.n, k)
+                                      : k + 2;
     for (size_t j = from; j < k; j++)
       type.at[(*ntype)++] = r.at[j];
   }

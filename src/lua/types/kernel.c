@@ -48,6 +48,14 @@ static int kernel_launch(lua_State *L) {
     shape.shared_bytes =
         (uint32_t)cgl_lua_option_integer(L, S, 2, "shared", 0, UINT32_MAX, 0);
   }
+  if (lua_istable(L, 3)) {
+    lua_getfield(L, 3, "shared");
+    if (!lua_isnil(L, -1))
+      return cgl_lua_bad(L, S, 3,
+                         "the bytes of shared memory stand with the grid: "
+                         "{blocks, shared = bytes}");
+    lua_pop(L, 1);
+  }
   if (!cgl_lua_read_size(L, 3, &shape.block[0]))
     cgl_lua_read_sizes(L, S, 3, "block", shape.block, NULL, block_keys);
   kernel_launch_with(L, S, kernel, &shape, params ? &grid : NULL, 4);
