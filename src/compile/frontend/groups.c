@@ -29,6 +29,7 @@ typedef struct group {
   char size[64]; /* of a tile */
   bool of_block; /* a tile of the block */
   bool wide;     /* a thread_group, which counts in 64 bits */
+  bool type;     /* the name is that of the group's type */
   size_t depth;  /* of the braces around what it is declared in */
 } group;
 
@@ -52,7 +53,8 @@ typedef struct reading {
   size_t depth, parens;
   bool open;                          /* using namespace cooperative_groups */
   const cgl_token *names[MOST_NAMES]; /* of the namespace */
-  size_t nnames;
+  const cgl_token *used[MOST_NAMES];  /* those in it that `using` names */
+  size_t nnames, nused;
   group groups[MOST_GROUPS];
   size_t n;
   bool full; /* a group is not known: nothing is understood */
@@ -91,29 +93,51 @@ static void emit(reading *r, const char *text, const cgl_token *like) {
 }
 
 
+/* Is the `::` at i in front of a name of no scope but the outermost? */
+static bool is_outermost(const reading *r, size_t i) {
+  return is(r, i, "::") &&
+         (!i || (r->at[i - 1].kind != CGL_TOKEN_NAME && !is(r, i - 1, ">")));
+}
+
+
 /* The token behind the namespace's name at i: i itself where names of it may
    stand alone, or where nothing but a call's arguments may tell. */
 static size_t behind_namespace(const reading *r, size_t i) {
+  const size_t from = i;
+  i += is_outermost(r, i);
   if (!is(r, i + 1, "::"))
-    return i;
+    return from;
   if (is(r, i, "cooperative_groups"))
     return i + 2;
   for (size_t k = 0; k < r->nnames; k++)
     if (cgl_token_same(r->names[k], &r->at[i]))
       return i + 2;
-  return i;
+  return from;
 }
 
 
 static bool stands_alone(const reading *r, size_t i) {
-  return !i || !cgl_token_is_any(&r->at[i - 1], ".", "->", "::");
+  return !i || is_outermost(r, i - 1) ||
+         !cgl_token_is_any(&r->at[i - 1], ".", "->", "::");
 }
 
 
-static const group *find_group(const reading *r, const cgl_token *name) {
+/* May the name at i be one of the namespace? */
+static bool is_open(const reading *r, size_t i) {
+  bool open = r->open;
+  for (size_t k = 0; k < r->nused; k++)
+    open |= cgl_token_same(r->used[k], &r->at[i]);
+  return open && stands_alone(r, i);
+}
+
+
+static const group *find_group(const reading *r, const cgl_token *name,
+                               bool type) {
   for (size_t k = r->n; k-- > 0;)
     if (cgl_token_same(r->groups[k].name, name))
-      return r->groups[k].kind == NO_GROUP ? NULL : &r->groups[k];
+      return r->groups[k].kind == NO_GROUP || r->groups[k].type != type
+                 ? NULL
+                 : &r->groups[k];
   return NULL;
 }
 
@@ -141,7 +165,10 @@ static size_t read_size(const reading *r, size_t i, group *g) {
   if (!is(r, i, "<"))
     return 0;
   const size_t end = cgl_tokens_close_angle(r->at, r->count, i);
-  for (size_t k = i + 1; k + 1 < end && !is(r, k, ","); k++) {
+  const bool wrapped =
+      is(r, i + 1, "(") && cgl_tokens_close(r->at, r->count, i + 1) + 1 == end;
+  for (size_t k = i + 1 + wrapped; k + 1 + wrapped < end && !is(r, k, ",");
+       k++) {
     if (n + r->at[k].length + 2 > sizeof g->size ||
         cgl_token_is_any(&r->at[k], "<", ">", "(", "["))
       return 0;
@@ -156,9 +183,12 @@ static size_t read_size(const reading *r, size_t i, group *g) {
 /* The group's type at i: its end, or 0. */
 static size_t read_type(const reading *r, size_t i, group *g) {
   const size_t word = behind_namespace(r, i);
-  *g = (group){0};
-  if (word == i && !(r->open && stands_alone(r, i)))
-    return 0;
+  const group *named =
+      stands_alone(r, i) ? find_group(r, &r->at[i], true) : NULL;
+  *g = named ? *named : (group){0};
+  g->type = false;
+  if (named || (word == i && !is_open(r, i)))
+    return named ? i + 1 : 0;
   if (is(r, word, "thread_block") && !is(r, word + 1, "::"))
     return g->kind = BLOCK, word + 1;
   if (is(r, word, "grid_group"))
@@ -189,7 +219,7 @@ static size_t read_late_size(const reading *r, size_t i, group *g) {
 static size_t read_maker(const reading *r, size_t i, group *g) {
   const size_t word = behind_namespace(r, i);
   *g = (group){0};
-  if (word == i && !(r->open && stands_alone(r, i)))
+  if (word == i && !is_open(r, i))
     return 0;
   if (is(r, word, "this_thread_block") && is(r, word + 1, "(") &&
       is(r, word + 2, ")"))
@@ -216,12 +246,13 @@ static size_t read_maker(const reading *r, size_t i, group *g) {
 
 /* A group at i, by its name or as it is made: its end, or 0. */
 static size_t read_group(const reading *r, size_t i, group *g) {
-  if (i >= r->count || r->at[i].kind != CGL_TOKEN_NAME)
+  if (i >= r->count || (r->at[i].kind != CGL_TOKEN_NAME && !is_outermost(r, i)))
     return 0;
   const size_t end = read_maker(r, i, g);
   if (end)
     return end;
-  const group *known = stands_alone(r, i) ? find_group(r, &r->at[i]) : NULL;
+  const group *known =
+      stands_alone(r, i) ? find_group(r, &r->at[i], false) : NULL;
   if (!known)
     return 0;
   *g = *known;
@@ -500,6 +531,7 @@ static bool read_parameter(const reading *r, size_t i, group *g) {
   size_t which;
   const size_t function = find_function(r, i, &which);
   const group *found = NULL;
+  bool several = false; /* tiles of more than one size */
   if (function == i || !is_behind_type(r, function) || r->known->full)
     return false;
   for (size_t k = 0; k < r->count; k++) {
@@ -507,16 +539,17 @@ static bool read_parameter(const reading *r, size_t i, group *g) {
       continue;
     const group *now = find_passed(r, k, which);
     if (!now || (found && (now->of_block != found->of_block ||
-                           now->kind != found->kind ||
-                           strcmp(now->size, found->size) != 0)))
+                           now->kind != found->kind)))
       return false;
+    several |= found && strcmp(now->size, found->size) != 0;
     found = now;
   }
   if (!found || (found->kind == TILE && !found->of_block) ||
       (found->wide && !g->wide))
     return false;
   /* What is no number need not be a name here. */
-  const bool number = !found->size[strspn(found->size, "0123456789")];
+  const bool number =
+      !several && !found->size[strspn(found->size, "0123456789")];
   if (!number && (g->wide || r->at[i].length + 30 > sizeof g->size))
     return false;
   g->of_block = found->of_block;
@@ -587,6 +620,35 @@ static bool put_declaration(reading *r) {
 }
 
 
+/* using tile = cg::thread_block_tile<32>;  typedef of one;
+   using cg::this_thread_block; */
+static bool take_using(reading *r) {
+  group g;
+  const bool alias = is(r, r->i, "using") && is(r, r->i + 2, "=");
+  const size_t type = r->i + (alias ? 3 : 1);
+  size_t end = is(r, r->i, "typedef") || alias ? read_type(r, type, &g) : 0;
+  if (end && g.kind != ANY) {
+    const size_t name = alias ? r->i + 1 : end;
+    end += !alias;
+    if (!is(r, end, ";") || r->at[name].kind != CGL_TOKEN_NAME)
+      return false;
+    g.type = true;
+    declare(r, &g, &r->at[name]);
+  } else {
+    const size_t word = behind_namespace(r, type);
+    end = word + 1;
+    if (!is(r, r->i, "using") || word == type || !is(r, end, ";") ||
+        r->nused == MOST_NAMES)
+      return false;
+    r->used[r->nused++] = &r->at[word];
+  }
+  /* outside of functions for what is not understood */
+  while (!r->depth && r->i < end)
+    cgl_tokens_add(r->out, r->at[r->i++]);
+  return r->i = end + (r->depth > 0), true;
+}
+
+
 /* namespace cg = cooperative_groups;  using namespace cooperative_groups;
    In a function they go, as its text may be written in parts. */
 static bool take_namespace(reading *r) {
@@ -612,7 +674,7 @@ static bool put_name(reading *r) {
   const cgl_token *t = &r->at[r->i];
   const size_t word = behind_namespace(r, r->i);
   const bool named = word > r->i && stands_alone(r, r->i);
-  if (!named && !(r->open && stands_alone(r, r->i) && is(r, r->i + 1, "<") &&
+  if (!named && !(is_open(r, r->i) && is(r, r->i + 1, "<") &&
                   cgl_token_is_of(t, operators) && !is_declared(r, t)))
     return false;
   emit(r, "cooperative_groups::", t);
@@ -661,7 +723,7 @@ static void read_token(reading *r) {
   group g;
   size_t end;
   if (t->kind == CGL_TOKEN_NAME) {
-    if (take_namespace(r) || put_declaration(r) || put_call(r))
+    if (take_namespace(r) || take_using(r) || put_declaration(r) || put_call(r))
       return;
     const bool first =
         is_behind_type(r, r->i) && r->i + 1 < r->count &&
@@ -686,6 +748,10 @@ static void read_token(reading *r) {
   }
   if (t->kind == CGL_TOKEN_NAME && put_name(r))
     return;
+  if (is_outermost(r, r->i) && behind_namespace(r, r->i + 1) > r->i + 1) {
+    r->i++;
+    return;
+  }
   r->seen->nested |= cgl_token_is(t, "tiled_partition");
   r->depth += cgl_token_is(t, "{");
   r->parens += cgl_token_is(t, "(");
