@@ -137,6 +137,9 @@ describe("cooperative groups", function()
         .. "x[n] = t.shfl_xor(s[3], 1) + t.meta_group_rank();",
       "for (auto t = cg::tiled_partition<32>(cg::this_thread_block()); n > 0; n--) "
         .. "{ x[n] = t.ballot(s[n]); }",
+      "using T = cg::thread_block_tile<8>; T t = cg::tiled_partition<(8)>("
+        .. "::cg::this_thread_block()); x[n] = t.shfl(s[3], 1);",
+      "using cg::this_thread_block; auto b = this_thread_block(); b.sync(); x[n] = s[1];",
     } do
       assert.equal("loops", form_of(body), body)
     end
@@ -176,6 +179,9 @@ describe("cooperative groups", function()
     } do
       assert.equal("fibers: cooperative groups", form_of(body), body)
     end
+    assert.equal("fibers: an operator or a constructor that synchronizes",
+      form_of("sync q; x[n] = q(n);", "struct sync { __device__ int operator()(int v) "
+        .. "{ __syncthreads(); return v; } };"))
     assert.equal("fibers: cooperative groups", form_of("auto b = cg::this_thread_block(); f(b); "
       .. "f(cg::tiled_partition<4>(b));", [[
       namespace cg = cooperative_groups;
@@ -256,6 +262,20 @@ describe("cooperative groups", function()
         .. "x.d + y.d}; } };" },
       { "blk b = cg::this_thread_block(); b.sync(); x[i] = s[i ^ 1];",
         "typedef cg::thread_block blk;" },
+      { "B; auto t = cg::tiled_partition<16>(b); auto u = cg::tiled_partition<4>(b); "
+        .. "x[i] = h(t, i) * 3 + h(u, i) + cg::reduce(u, i, cg::plus<unsigned>());",
+        "template <class G> __device__ unsigned g(G g, unsigned v) { return cg::reduce(g, v, "
+        .. "cg::plus<unsigned>()) + g.shfl_down(v, g.size() / 2); } template <class G> "
+        .. "__device__ unsigned h(const G &t, unsigned v) { t.sync(); return g(t, v) + v; }" },
+      { "struct W { unsigned a; __device__ unsigned shfl(unsigned v, int) { return v + a; } }; "
+        .. "W w{3}; __syncthreads(); x[i] = w.shfl(i, 4) + f(cg::tiled_partition<8>("
+        .. "cg::this_thread_block()), i);", "using W = cg::thread_block_tile<8>; "
+        .. "__device__ unsigned f(const W &w, unsigned v) { return w.shfl_xor(v, 3); }" },
+      { "cg::thread_block_tile<32> w = cg::tiled_partition<32>(cg::this_thread_block()); "
+        .. "sum<unsigned, 32> q(w); x[i] = q(i * 3);",
+        "template <class T, int N> struct sum { cg::thread_block_tile<N> w; __device__ sum("
+        .. "cg::thread_block_tile<N> g) : w(g) {} __device__ T operator()(T v) { for (int d = "
+        .. "N / 2; d; d /= 2) v += w.shfl_xor(v, d); return v; } };" },
     }
     local head = "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
       .. "namespace cg = cooperative_groups;\n"

@@ -198,6 +198,22 @@ static void skip_number(reader *r) {
 }
 
 
+/* The operator that a word is, as `and` is; or the name itself. */
+static void spell_operator(cgl_token *name) {
+  static const char *const words[][2] = {
+      {"and", "&&"},   {"or", "||"},     {"not", "!"},    {"bitand", "&"},
+      {"bitor", "|"},  {"xor", "^"},     {"compl", "~"},  {"and_eq", "&="},
+      {"or_eq", "|="}, {"xor_eq", "^="}, {"not_eq", "!="}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (cgl_token_is(name, words[i][0])) {
+      name->kind = CGL_TOKEN_PUNCT;
+      name->text = words[i][1];
+      name->length = (uint32_t)strlen(name->text);
+      return;
+    }
+}
+
+
 void cgl_lex(const char *text, size_t length, int line, cgl_tokens *out) {
   reader r = {.at = text, .end = text + length, .line = line, .first = true};
   for (;;) {
@@ -221,6 +237,8 @@ void cgl_lex(const char *text, size_t length, int line, cgl_tokens *out) {
     }
     size_t n = (size_t)(r.at - token.text);
     token.length = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+    if (token.kind == CGL_TOKEN_NAME && n < 7)
+      spell_operator(&token);
     cgl_tokens_add(out, token);
     r.first = r.space = false;
   }

@@ -130,17 +130,9 @@ static bool is_reference(const cgl_token *at, size_t n, size_t k) {
    them. */
 static const cgl_chunk *find_class(const tree *t, const cgl_token *name) {
   size_t chunk;
-  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
-    const cgl_chunk *c = &t->program->chunks[chunk];
-    size_t i = 0;
-    if (c->record && cgl_token_is(c->at, "template"))
-      i = cgl_tokens_close_angle(c->at, c->count, 1);
-    while (c->record && i < c->count && !cgl_token_is(&c->at[i], "{"))
-      if (cgl_token_same(&c->at[i++], name))
-        return c;
-      else if (i < c->count && cgl_token_is_any(&c->at[i], ":", "<"))
-        break; /* and what it is made of */
-  }
+  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++)
+    if (cgl_sync_is_class(&t->program->chunks[chunk], name))
+      return &t->program->chunks[chunk];
   return NULL;
 }
 

@@ -1,6 +1,7 @@
 /* The function that a kernel's loops are: its parameters, the names of what its
    threads have in common, the room for what each of them has. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compile/loops/write_private.h"
@@ -15,11 +16,60 @@ bool cgl_loops_has_warp_value(row r) {
 }
 
 
+static const statement *find_operation(const statement *list, int id) {
+  for (const statement *s = list, *in; s; s = s->next)
+    if (s->kind == STATEMENT_WARP && s->id == id)
+      return s;
+    else if ((in = find_operation(s->head, id)) ||
+             (in = find_operation(s->body, id)) ||
+             (in = find_operation(s->otherwise, id)))
+      return in;
+  return NULL;
+}
+
+
+/* Adds the row with a value of its type for what every warp operation gives. */
+static void add_typed(writer *w, row r, int depth, cgl_tokens *out) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    const bool given = cgl_loops_has_warp_value((row){(cgl_token *)x, 1});
+    const statement *s = given && depth < 32
+                             ? find_operation(w->t->body, atoi(x->text + 6))
+                             : NULL;
+    if (!s) {
+      cgl_tokens_add(out, *x);
+      continue;
+    }
+    const bool vote = cgl_token_is_any(&s->op, "__any_sync", "__all_sync");
+    const bool value = cgl_tree_is_group(&s->op) ||
+                       !memcmp(s->op.text, "__shfl", 6) ||
+                       !memcmp(s->op.text, "__reduce", 8);
+    const cgl_token none = cgl_tree_token(w->t, x, vote ? "0" : "0u");
+    cgl_token open = cgl_tree_token(w->t, x, "("),
+              close = cgl_tree_token(w->t, x, ")");
+    open.kind = close.kind = CGL_TOKEN_PUNCT;
+    cgl_tokens_add(out, open);
+    if (value)
+      add_typed(w, s->all, depth + 1, out);
+    else
+      cgl_tokens_add(out, none);
+    cgl_tokens_add(out, close);
+  }
+}
+
+
 /* The type of what an `auto` begins with, which threads' variables stand in. */
 static void put_deduced(writer *w, const variable *v) {
   char name[80];
+  cgl_tokens typed = {0};
+  add_typed(w, cgl_row_slice(v->value, 1, v->value.n), 0, &typed);
+  w->t->failed |= typed.failed;
+  if (w->t->failed)
+    return;
+  const row value = cgl_tree_copy(w->t, typed.at, typed.count);
+  cgl_tokens_free(&typed);
   snprintf(name, sizeof name, "cgl_t_%.*s", (int)v->name.length, v->name.text);
-  cgl_warp_put_type(w, name, cgl_row_slice(v->value, 1, v->value.n));
+  cgl_warp_put_type(w, name, value);
 }
 
 

@@ -258,7 +258,8 @@ static bool find_function(tree *t, const cgl_token *name, size_t n,
     *made = cgl_lives_rewrite(
         t,
         cgl_returns_rewrite(
-            t, body, strip_type(cgl_tree_copy(t, out->type.at, out->type.n))),
+            t, cgl_choose_rewrite(t, body),
+            strip_type(cgl_tree_copy(t, out->type.at, out->type.n))),
         out->parameters);
   out->body_origin = made->at;
   out->body = cgl_tree_copy(t, made->at ? made->at : name, made->n);
@@ -531,7 +532,7 @@ static size_t find_call(tree *t, row r) {
   for (size_t i = r.n; i-- > 0;)
     if (r.at[i].kind == CGL_TOKEN_NAME) {
       const variable *v = cgl_tree_find(t, &r.at[i]);
-      if (v ? v->function : cgl_tree_sync(t, &r.at[i], 1) != 0)
+      if (v ? v->function : cgl_tree_sync_at(t, r, i) != 0)
         return i + 1 < r.n && cgl_token_is_any(&r.at[i + 1], ",", ">")
                    ? find_instance(r, i)
                    : i;

@@ -98,6 +98,8 @@ typedef struct behind {
   const struct behind *outer;
 } behind;
 
+typedef struct known_body known_body;
+
 typedef struct tree {
   cgl_program *program;
   cgl_arena *arena;
@@ -113,7 +115,9 @@ typedef struct tree {
   bool failed;                    /* no memory */
   int loops;                      /* around what is read, with barriers */
   const cgl_token *origin, *copy; /* a row of the source, and what is read */
-  unsigned char *known;           /* SYNC_* of every chunk */
+  unsigned char *known;           /* SYNC_* of every chunk (sync.c) */
+  bool *reached;                  /* the classes that are named */
+  known_body *known_bodies;
   row *bodies;     /* of the functions among them, rewritten (lives.c) */
   bool references; /* a function takes a reference to what is not const */
   bool keeps;      /* one might keep where something is */
@@ -152,8 +156,16 @@ size_t cgl_row_find(row r, const char *a, const char *b);
 void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What the tokens, and all functions they name, synchronize: SYNC_*. */
+/* What the tokens, and all functions they name, synchronize: SYNC_*; what the
+   one does, where it stands.  (sync.c) */
 unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n);
+unsigned cgl_tree_sync_at(tree *t, row r, size_t i);
+
+/* Refuses a kernel that may reach operators or constructors that do. */
+void cgl_tree_refuse_unnamed(tree *t);
+
+/* Is the chunk the class of that name? */
+bool cgl_sync_is_class(const cgl_chunk *c, const cgl_token *name);
 
 /* Declares a type that stands for the tokens. */
 variable *cgl_tree_alias(tree *t, const cgl_token *name, row type);
@@ -240,6 +252,10 @@ void cgl_tree_inline(tree *t, statement **list);
 /* A copy of the list of statements, with loops that count in one form
    (count.c). */
 row cgl_count_rewrite(tree *t, row list);
+
+/* A copy of the list, with what synchronizes behind `&&`, `||` or `?` in
+   statements of its own (choose.c). */
+row cgl_choose_rewrite(tree *t, row list);
 
 /* The body of a function of that type, with its returns as one at its end; or
    as it is, when they cannot be.  (returns.c) */

@@ -542,8 +542,16 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     put_known(w, &whole);
   cgl_text_put(w->out, few ? " } }" : " }");
   cgl_put_own(w);
-  if (returns && w->alive && !w->run)
+  if (!returns || !w->alive)
+    return;
+  w->left |= w->run > 0;
+  if (!w->run)
     cgl_text_put(w->out, "if (!cgl_some(cgl_alive, cgl_n)) return;\n");
+  else if (w->loops > w->run_loops) /* which need not end without them */
+    cgl_text_print(w->out,
+                   "if (!cgl_some(cgl_alive + cgl_w, cgl_m)) goto "
+                   "cgl_left_%d;\n",
+                   w->run_end);
 }
 
 

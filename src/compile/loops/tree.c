@@ -6,30 +6,6 @@
 
 #include "compile/loops/loops_private.h"
 
-static const char *const block_words[] = {
-    "__syncthreads", "__syncthreads_count", "__syncthreads_and",
-    "__syncthreads_or", NULL};
-static const char *const warp_words[] = {"__syncwarp",
-                                         "__shfl_sync",
-                                         "__shfl_up_sync",
-                                         "__shfl_down_sync",
-                                         "__shfl_xor_sync",
-                                         "__any_sync",
-                                         "__all_sync",
-                                         "__ballot_sync",
-                                         "__reduce_add_sync",
-                                         "__reduce_min_sync",
-                                         "__reduce_max_sync",
-                                         "__reduce_and_sync",
-                                         "__reduce_or_sync",
-                                         "__reduce_xor_sync",
-                                         "__match_any_sync",
-                                         "__activemask",
-                                         NULL};
-/* What tiles make of their values, as groups.c spells it. */
-static const char *const group_words[] = {"__cgl_reduce_sync",
-                                          "__cgl_inclusive_scan_sync",
-                                          "__cgl_exclusive_scan_sync", NULL};
 static const char *const refused_words[] = {"goto",
                                             "asm",
                                             "__asm__",
@@ -48,11 +24,6 @@ static const char *const refused_words[] = {"goto",
                                             NULL};
 
 #define MOST_NUMBER (1l << 30)
-
-
-bool cgl_tree_is_group(const cgl_token *op) {
-  return cgl_token_is_of(op, group_words);
-}
 
 
 void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...) {
@@ -185,6 +156,8 @@ void cgl_tree_renew(tree *t) {
                 .given = t->given,
                 .aliases = t->given,
                 .known = t->known,
+                .reached = t->reached,
+                .known_bodies = t->known_bodies,
                 .bodies = t->bodies,
                 .strips = t->strips,
                 .turns = t->turns,
@@ -252,42 +225,6 @@ variable *cgl_tree_alias(tree *t, const cgl_token *name, row type) {
   if (type.n)
     t->aliases = alias;
   return v;
-}
-
-
-/* ---- what synchronizes ---- */
-
-static unsigned chunk_sync(tree *t, size_t which) {
-  const cgl_chunk *chunk = &t->program->chunks[which];
-  enum { KNOWN = 128 };
-  if (t->strips || chunk == &t->program->chunks[t->kernel->chunk])
-    return 0;
-  if (t->known[which] & KNOWN)
-    return t->known[which] & ~(unsigned)KNOWN;
-  t->known[which] = KNOWN;
-  unsigned sync =
-      cgl_tree_sync(t, chunk->at - chunk->header, chunk->header + chunk->count);
-  t->known[which] = (unsigned char)(KNOWN | sync);
-  return sync;
-}
-
-
-unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n) {
-  unsigned sync = 0;
-  for (size_t i = 0; i < n; i++) {
-    size_t chunk;
-    if (at[i].kind != CGL_TOKEN_NAME)
-      continue;
-    if (cgl_token_is_of(&at[i], block_words))
-      sync |= SYNC_BLOCK;
-    else if (cgl_token_is_of(&at[i], warp_words) || cgl_tree_is_group(&at[i]) ||
-             cgl_strip_is_loop(t, (row){(cgl_token *)at, n}, i))
-      sync |= SYNC_WARP;
-    else if (!(i && cgl_token_is_any(&at[i - 1], ".", "->")))
-      for (size_t k = 0; cgl_reach_chunk(t->program, &at[i], k, &chunk); k++)
-        sync |= chunk_sync(t, chunk);
-  }
-  return sync;
 }
 
 

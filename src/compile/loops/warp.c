@@ -352,7 +352,8 @@ void cgl_warp_put_if(writer *w, statement *s) {
   if (!outer)
     w->strict = w->more;
   for (statement *in = s->otherwise; in; in = in->next)
-    if (in->escapes || (needs_all(s->body) && needs_all(s->otherwise)))
+    if ((in->escapes && !w->body_mask) ||
+        (needs_all(s->body) && needs_all(s->otherwise)))
       cgl_tree_refuse(
           w->t, cgl_region_where(w, s),
           "a warp operation in the else of a condition that depends "
@@ -385,11 +386,72 @@ void cgl_warp_put_if(writer *w, statement *s) {
   }
   end_mask(w, outer);
   cgl_text_put(w->out, "}\n");
+  if (s->escapes && w->mask && w->mask == w->body_mask)
+    cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", w->mask);
+}
+
+
+bool cgl_warp_parts(writer *w, const statement *list) {
+  for (const statement *s = list; s; s = s->next)
+    if (s->escapes && s->kind != STATEMENT_JUMP &&
+        (!(cgl_warp_is_uniform(w, s->cond) ||
+           cgl_values_is_uniform(w->t, s->cond, false)) ||
+         cgl_warp_parts(w, s->body) || cgl_warp_parts(w, s->otherwise)))
+      return true;
+  return false;
+}
+
+
+void cgl_warp_put_jump(writer *w, statement *s) {
+  const bool ends = cgl_token_is(s->all.at, "break");
+  cgl_text front = {0};
+  for (size_t k = w->loop_mask + !ends; k < w->nouter; k++)
+    cgl_text_print(&front, "%s[cgl_l] = 0;", w->outer[k]);
+  cgl_text_print(&front, "%s[cgl_l] = 0;", w->mask);
+  w->t->failed |= front.failed;
+  if (!w->t->failed)
+    cgl_region_add(
+        w, cgl_region_statement(w, s->all.at, front.data, (row){NULL, 0}, ""));
+  cgl_region_flush(w);
+  cgl_text_free(&front);
+}
+
+
+/* The body, with a mask of the lanes that have not left it. */
+static void put_masked_body(writer *w, statement *s, const char *loop) {
+  const char *const outer = w->body_mask;
+  const size_t outer_loop = w->loop_mask;
+  char *name = mask_name(w);
+  cgl_text_print(w->out,
+                 "int %s[32]; for (unsigned cgl_l = 0; cgl_l < 32; cgl_l++) "
+                 "%s[cgl_l] = %s[cgl_l]; do {\n",
+                 name, name, loop);
+  begin_mask(w, name);
+  w->body_mask = name;
+  w->loop_mask = w->nouter - 1;
+  cgl_loops_put_list(w, s->body);
+  w->body_mask = outer;
+  w->loop_mask = outer_loop;
+  end_mask(w, loop);
+  cgl_text_put(w->out, "} while (0);\n");
+}
+
+
+/* Only the lanes that are still in the loop go on. */
+static void put_test(writer *w, statement *s, char *name) {
+  cgl_loops_put_list(w, s->head);
+  if (s->cond.n)
+    put_mask(w, s, name, "");
+  cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
 }
 
 
 void cgl_warp_put_loop(writer *w, statement *s) {
-  const char *outer = w->mask;
+  const char *outer = w->mask, *const body = w->body_mask;
+  const bool common = cgl_loops_is_uniform(w, s);
+  bool escapes = false;
+  for (const statement *in = s->body; in; in = in->next)
+    escapes |= in->escapes;
   if (!outer)
     w->strict = true;
   cgl_region_flush(w);
@@ -409,21 +471,24 @@ void cgl_warp_put_loop(writer *w, statement *s) {
   cgl_loops_put_list(w, s->init);
   bool late = s->kind == STATEMENT_DO;
   cgl_text_put(w->out, "for (;;) {\n");
-  if (!late) {
-    cgl_loops_put_list(w, s->head);
-    put_mask(w, s, name, "");
-    cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
+  if (!late)
+    put_test(w, s, name);
+  if (escapes)
+    put_masked_body(w, s, name);
+  else {
+    w->body_mask = NULL;
+    cgl_loops_put_list(w, s->body);
+    w->body_mask = body;
   }
-  cgl_loops_put_list(w, s->body);
-  if (s->step.n) {
+  if (common && s->step.n)
+    cgl_region_put_scalar(
+        w, cgl_region_statement(w, s->step.at, "", s->step, ";")->all);
+  else if (s->step.n) {
     cgl_region_add(w, cgl_region_statement(w, s->step.at, "", s->step, ";"));
     cgl_region_flush(w);
   }
-  if (late) {
-    cgl_loops_put_list(w, s->head);
-    put_mask(w, s, name, "");
-    cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
-  }
+  if (late)
+    put_test(w, s, name);
   cgl_text_put(w->out, "} }\n");
   end_mask(w, outer);
 }
@@ -646,6 +711,8 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
       "cgl_wz = cgl_row ? 0 : cgl_w / cgl_bx / cgl_by;\n");
   int region = w->region, runs = w->runs;
   w->run_loops = w->loops;
+  w->run_end = ++w->labels;
+  w->left = false;
   if (w->alive && !w->ragged)
     cgl_text_put(w->out, "if (!cgl_alive[cgl_w]) continue;\n");
   put_run_body(w, before, n, s, end);
@@ -664,6 +731,11 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
   w->counting = counting;
   if (w->region < after)
     w->region = after;
-  cgl_text_put(w->out, "} }\n");
+  cgl_text_put(w->out, "}\n");
+  if (w->alive)
+    cgl_text_print(w->out, "cgl_left_%d:;", w->run_end);
+  cgl_text_put(w->out, "}\n");
+  if (w->left && w->loops)
+    cgl_text_put(w->out, "if (!cgl_some(cgl_alive, cgl_n)) return;\n");
   w->run = 0;
 }

@@ -158,17 +158,15 @@ static void put_loop(writer *w, statement *s) {
     refuse_divergent(w, s);
     return;
   }
-  for (statement *in = s->body; in && !uniform; in = in->next)
-    if (in->escapes) {
-      refuse_divergent(w, s);
-      return;
-    }
   bool more = w->more;
+  const char *const body_mask = w->body_mask;
   w->more = true;
   w->loops++;
-  if (!uniform)
+  if (!uniform ||
+      (w->run && !(s->sync & SYNC_BLOCK) && cgl_warp_parts(w, s->body)))
     cgl_warp_put_loop(w, s);
   else {
+    w->body_mask = NULL;
     cgl_loops_put_list(w, s->init);
     cgl_region_flush(w);
     /* Written a second time it has the same regions, and the same uses. */
@@ -184,6 +182,7 @@ static void put_loop(writer *w, statement *s) {
   }
   w->loops--;
   w->more = more;
+  w->body_mask = body_mask;
 }
 
 
@@ -205,7 +204,7 @@ static void put_if(writer *w, statement *s) {
     return;
   }
   if (!cgl_values_is_uniform(w->t, s->cond, false)) {
-    if (!w->run || s->sync & SYNC_BLOCK || s->escapes)
+    if (!w->run || s->sync & SYNC_BLOCK || (s->escapes && !w->body_mask))
       refuse_divergent(w, s);
     else
       cgl_warp_put_if(w, s);
@@ -297,9 +296,12 @@ void cgl_loops_put_statement(writer *w, statement *s) {
     cgl_loops_put_list(w, s->body);
     return;
   case STATEMENT_JUMP:
-    if (w->mask)
+    if (w->body_mask)
+      cgl_warp_put_jump(w, s);
+    else if (w->mask)
       refuse_divergent(w, s);
-    cgl_region_put_scalar(w, s->all);
+    else
+      cgl_region_put_scalar(w, s->all);
     return;
   case STATEMENT_BARRIER:
     put_barrier(w, s);
@@ -403,7 +405,9 @@ static row kernel_body(tree *t) {
   if (!t->text.n) /* the same tokens whenever the kernel is read */
     t->text = cgl_count_rewrite(
         t, cgl_lives_rewrite(
-               t, (row){(cgl_token *)&c->at[i + 1], c->count - i - 2},
+               t,
+               cgl_choose_rewrite(
+                   t, (row){(cgl_token *)&c->at[i + 1], c->count - i - 2}),
                (row){(cgl_token *)k->parameters, k->nparameters}));
   row body = cgl_tree_copy(t, t->text.at ? t->text.at : c->at, t->text.n);
   t->origin = t->text.at;
@@ -446,6 +450,8 @@ static void read_kernel(tree *t) {
   cgl_values_find_functions(t);
   row body = kernel_body(t);
   if (!t->failed && !t->why)
+    cgl_tree_refuse_unnamed(t);
+  if (!t->failed && !t->why)
     t->body = cgl_tree_read(t, body);
   if (!t->why && !t->failed && t->strips)
     cgl_strip_find_guards(t);
@@ -469,7 +475,7 @@ static void keep_variables(tree *t) {
     v->kept = true;
     if (apart)
       v->run = -2;
-    if (v->is_auto && (v->reference || cgl_loops_has_warp_value(v->value)))
+    if (v->is_auto && v->reference)
       cgl_tree_refuse(t, &v->name,
                       "'%.*s', of a type not written out, that lives across a "
                       "barrier",
@@ -517,7 +523,8 @@ static int loops_write(cgl_program *program, const cgl_signature *kernel,
   t.last = &t.variables;
   t.known = cgl_arena_alloc(arena, program->nchunks + 1);
   t.bodies = cgl_arena_alloc(arena, (program->nchunks + 1) * sizeof *t.bodies);
-  t.failed = !t.known || !t.bodies;
+  t.reached = cgl_arena_alloc(arena, program->nchunks + 1);
+  t.failed = !t.known || !t.bodies || !t.reached;
   if (!t.failed)
     read_kernel(&t);
   while (cgl_strip_exclude(&(writer){.t = &t}) ||

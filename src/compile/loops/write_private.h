@@ -48,6 +48,8 @@ typedef struct writer {
   bool alive;           /* threads leave before the last region */
   bool ragged;          /* some of a whole warp's threads may have left */
   int run_loops;        /* around the run */
+  int run_end;          /* the label at its end, for a warp that has left */
+  bool left;            /* threads left in it */
   int region, returned; /* counted; the first region that returns */
   int run, runs;        /* of warps; 0: none */
   int labels, masks;
@@ -58,7 +60,9 @@ typedef struct writer {
   const char *mask;             /* array of the lanes that take part, or NULL */
   const char *outer[MAX_MASKS]; /* those around it */
   size_t nouter;
-  bool strict; /* in a mask: all lanes of the warp must take part */
+  const char *body_mask; /* of the loop that lanes leave one by one, or NULL */
+  size_t loop_mask;      /* the place of that of all its turns in `outer` */
+  bool strict;           /* in a mask: all lanes of the warp must take part */
   guard guards[MAX_GUARDS];
   size_t nguards;
   inner_name inner[MAX_INNER]; /* what the region with the guards declares */
@@ -282,6 +286,12 @@ void cgl_stride_find_indices(writer *w);
 void cgl_warp_put(writer *w, statement *s);
 void cgl_warp_put_if(writer *w, statement *s);
 void cgl_warp_put_loop(writer *w, statement *s);
+
+/* Does a condition that may part the lanes stand around a break or continue? */
+bool cgl_warp_parts(writer *w, const statement *list);
+
+/* A break or continue of some lanes. */
+void cgl_warp_put_jump(writer *w, statement *s);
 
 /* Declares the type `name`: that of what the row gives a thread. */
 void cgl_warp_put_type(writer *w, const char *name, row value);
