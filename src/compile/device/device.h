@@ -23,7 +23,6 @@
 #define __CUDACC__ 1
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 0
-#define CUDART_VERSION 12000
 #define __CUDA_ARCH__ 900
 #define __CGRAPHLUA_HOST__ 1
 #define __device__

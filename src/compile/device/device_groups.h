@@ -471,6 +471,23 @@ template <class G> __device__ constexpr unsigned cgl_group_threads() {
   return G::num_threads();
 }
 
+/* Of the lanes that were active together: the lane of a member, of one as many
+   ranks above or below another, and what a vote says by rank. */
+CGL_GROUP int cgl_group_lane(unsigned members, unsigned rank) {
+  return cooperative_groups::coalesced_group(members).cgl_lane(
+      rank % (unsigned)__popc(members));
+}
+CGL_GROUP int cgl_group_up(unsigned members, unsigned own, unsigned by) {
+  return cgl_group_lane(members, own >= by ? own - by : own);
+}
+CGL_GROUP int cgl_group_down(unsigned members, unsigned own, unsigned by) {
+  const unsigned count = (unsigned)__popc(members);
+  return cgl_group_lane(members, own + by < count ? own + by : own);
+}
+CGL_GROUP unsigned cgl_group_packed(unsigned members, unsigned lanes) {
+  return cooperative_groups::cgl_packed(lanes, members);
+}
+
 /* A scan's operator where none is given. */
 struct cgl_group_plus {
   template <class T> CGL_GROUP T operator()(T a, T b) const {

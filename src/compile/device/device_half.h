@@ -80,6 +80,9 @@ CGL_INLINE float cgl_to_odd(double x) {
   };                                                                  \
   struct __attribute__((aligned(4))) H##2 {                           \
     H x, y;                                                           \
+    H##2() = default;                                                 \
+    H##2(H a, H b) : x(a), y(b) {                                     \
+    }                                                                 \
   };                                                                  \
   CGL_INLINE H operator+(H a, H b) {                                  \
     return H((float)a + (float)b);                                    \

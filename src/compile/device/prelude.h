@@ -12,6 +12,14 @@ typedef unsigned long uint64_t;
 typedef long intptr_t;
 typedef unsigned long uintptr_t;
 #define __CGRAPHLUA__ 1
+/* as nvcc has them */
+#ifndef CUDART_VERSION
+#define CUDART_VERSION \
+  (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
+#endif
+#ifndef CUDA_VERSION
+#define CUDA_VERSION CUDART_VERSION
+#endif
 #ifndef NULL
 #define NULL 0
 #endif

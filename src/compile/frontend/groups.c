@@ -20,13 +20,14 @@ enum {
   MOST_READINGS = 5
 };
 
-/* ANY: one of the others, that what it is made from or calls tell. */
-typedef enum group_kind { NO_GROUP, BLOCK, TILE, GRID, ANY } group_kind;
+/* ACTIVE: the lanes that come together.  ANY: one of the others, that what it
+   is made from or calls tell. */
+typedef enum group_kind { NO_GROUP, BLOCK, TILE, GRID, ACTIVE, ANY } group_kind;
 
 typedef struct group {
   const cgl_token *name;
   group_kind kind;
-  char size[64]; /* of a tile */
+  char size[64]; /* of a tile; the name of what has the lanes of ACTIVE */
   bool of_block; /* a tile of the block */
   bool wide;     /* a thread_group, which counts in 64 bits */
   bool type;     /* the name is that of the group's type */
@@ -67,6 +68,8 @@ typedef struct reading {
 #define CGL_RANK "(threadIdx.x+blockDim.x*(threadIdx.y+blockDim.y*threadIdx.z))"
 /* %s: a tile's size */
 #define CGL_FIRST "(" CGL_RANK "&31&~((unsigned)(%s)-1))"
+/* %s: the lanes that are active */
+#define CGL_BELOW "(unsigned)__popc(%s&((1u<<(" CGL_RANK "&31))-1))"
 #define CGL_THREADS "(blockDim.x*blockDim.y*blockDim.z)"
 #define CGL_BLOCK                              \
   "(blockIdx.x+(unsigned long long)gridDim.x*" \
@@ -193,6 +196,8 @@ static size_t read_type(const reading *r, size_t i, group *g) {
     return g->kind = BLOCK, word + 1;
   if (is(r, word, "grid_group"))
     return g->kind = GRID, word + 1;
+  if (is(r, word, "coalesced_group"))
+    return g->kind = ACTIVE, word + 1;
   if (is(r, word, "thread_group"))
     return g->kind = ANY, g->wide = true, word + 1;
   if (is(r, word, "thread_block_tile"))
@@ -226,6 +231,9 @@ static size_t read_maker(const reading *r, size_t i, group *g) {
     return g->kind = BLOCK, word + 3;
   if (is(r, word, "this_grid") && is(r, word + 1, "(") && is(r, word + 2, ")"))
     return g->kind = GRID, word + 3;
+  if (is(r, word, "coalesced_threads") && is(r, word + 1, "(") &&
+      is(r, word + 2, ")"))
+    return g->kind = ACTIVE, word + 3;
   if (!is(r, word, "tiled_partition"))
     return 0;
   const bool late = is(r, word + 1, "(");
@@ -235,7 +243,7 @@ static size_t read_maker(const reading *r, size_t i, group *g) {
   if (end && late)
     end = read_late_size(r, end, g);
   r->seen->nested |= parent.kind != BLOCK;
-  if (!end || !is(r, end, ")"))
+  if (!end || !is(r, end, ")") || parent.kind == ACTIVE)
     return 0;
   g->kind = TILE;
   g->of_block = parent.kind == BLOCK;
@@ -307,6 +315,10 @@ static const member members[] = {
     {GRID, "num_threads", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
     {GRID, "size", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
     {GRID, "thread_rank", "(" CGL_BLOCK "*" CGL_THREADS "+" CGL_RANK ")"},
+    {ACTIVE, "sync", "__syncwarp(%s)"},
+    {ACTIVE, "thread_rank", CGL_BELOW},
+    {ACTIVE, "size", "(unsigned)__popc(%s)"},
+    {ACTIVE, "num_threads", "(unsigned)__popc(%s)"},
     {TILE, "thread_rank", "(" CGL_RANK "%%%s)"},
     {TILE, "size", "%s"},
     {TILE, "num_threads", "%s"},
@@ -372,6 +384,49 @@ static bool put_operation(reading *r, const group *g, const cgl_token *name,
 }
 
 
+/* The argument's end: its comma, or that of all. */
+static size_t argument_end(const reading *r, size_t i, size_t end) {
+  while (i < end && !is(r, i, ","))
+    i = cgl_tokens_past(r->at, r->count, i);
+  return i;
+}
+
+
+/* The same of lanes that are active together. */
+static bool put_active(reading *r, const group *g, const cgl_token *name,
+                       size_t open) {
+  static const struct {
+    const char *name, *before, *between, *after; /* %s: the lanes */
+  } calls[] = {
+      {"any", "__any_sync(%s,", "", ")"},
+      {"all", "__all_sync(%s,", "", ")"},
+      {"ballot", "cgl_group_packed(%s,__ballot_sync(%s,", "", "))"},
+      {"shfl", "__shfl_sync(%s,", ",cgl_group_lane(%s,", "))"},
+      {"shfl_up", "__shfl_sync(%s,", ",cgl_group_up(%s," CGL_BELOW ",", "))"},
+      {"shfl_down", "__shfl_sync(%s,", ",cgl_group_down(%s," CGL_BELOW ",",
+       "))"}};
+  const size_t end = cgl_tokens_close(r->at, r->count, open);
+  const size_t first = argument_end(r, open + 1, end - 1);
+  for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+    char text[MOST_TEXT];
+    if (!cgl_token_is(name, calls[k].name) || first == open + 1 ||
+        (first + 1 < end) != (*calls[k].between != '\0'))
+      continue;
+    snprintf(text, sizeof text, calls[k].before, g->size, g->size);
+    emit(r, text, name);
+    r->i = open + 1;
+    read_on(r, first);
+    snprintf(text, sizeof text, calls[k].between, g->size, g->size);
+    emit(r, text, name);
+    r->i = first + (first + 1 < end);
+    read_on(r, end - 1);
+    emit(r, calls[k].after, name);
+    return r->i = end, true;
+  }
+  return false;
+}
+
+
 static const member *find_member(const group *g, const cgl_token *name) {
   for (size_t k = 0; k < sizeof members / sizeof *members; k++)
     if (members[k].kind == g->kind && cgl_token_is(name, members[k].name))
@@ -386,14 +441,21 @@ static const member *find_member(const group *g, const cgl_token *name) {
 /* What the group does at i, `. name (`; false when that is not known. */
 static bool put_member(reading *r, const group *g, size_t i) {
   char text[MOST_TEXT], count[80];
-  if (!is(r, i, ".") || !is(r, i + 2, "("))
+  if (!is(r, i, ".") || !is(r, i + 2, "(") ||
+      (g->kind == ACTIVE && !*g->size)) /* of no variable */
     return false;
   const cgl_token *name = &r->at[i + 1];
   const member *m = is(r, i + 3, ")") ? find_member(g, name) : NULL;
   if (!m)
-    return g->kind == TILE && put_operation(r, g, name, i + 2);
+    return g->kind == TILE     ? put_operation(r, g, name, i + 2)
+           : g->kind == ACTIVE ? put_active(r, g, name, i + 2)
+                               : false;
   const bool number = !g->size[strspn(g->size, "0123456789")];
-  snprintf(count, sizeof count, number ? "%su" : "(unsigned)(%s)", g->size);
+  snprintf(count, sizeof count,
+           g->kind == ACTIVE ? "%s"
+           : number          ? "%su"
+                             : "(unsigned)(%s)",
+           g->size);
   if (g->wide && cgl_token_is_any(name, "size", "num_threads", "thread_rank"))
     emit(r, "(unsigned long long)", name);
   snprintf(text, sizeof text, m->text, count, count);
@@ -416,14 +478,6 @@ static bool is_declared(const reading *r, const cgl_token *name) {
     if (cgl_token_same(&r->at[i], name) && is_behind_type(r, i))
       return true;
   return false;
-}
-
-
-/* The argument's end: its comma, or that of all. */
-static size_t argument_end(const reading *r, size_t i, size_t end) {
-  while (i < end && !is(r, i, ","))
-    i = cgl_tokens_past(r->at, r->count, i);
-  return i;
 }
 
 
@@ -563,6 +617,44 @@ static bool read_parameter(const reading *r, size_t i, group *g) {
 }
 
 
+/* Is nothing done with the group but what put_active and members know, up to
+   the end of its scope? */
+static bool is_understood(const reading *r, size_t name) {
+  static const char *const known[] = {
+      "any",  "all",         "ballot", "shfl",        "shfl_up", "shfl_down",
+      "sync", "thread_rank", "size",   "num_threads", NULL};
+  size_t depth = 0;
+  for (size_t i = name + 1; i + 3 < r->count; i++) {
+    depth += is(r, i, "{");
+    if (is(r, i, "}") && !depth--)
+      return true;
+    if (cgl_token_same(&r->at[i], &r->at[name]) && stands_alone(r, i) &&
+        !(is(r, i + 1, ".") && cgl_token_is_of(&r->at[i + 2], known) &&
+          is(r, i + 3, "(")))
+      return false;
+  }
+  return true;
+}
+
+
+/* coalesced_group g = coalesced_threads(); is a number of what it has. */
+static bool put_lanes(reading *r, group *g, size_t name, size_t end) {
+  char text[MOST_TEXT];
+  const cgl_token *t = &r->at[name];
+  const int n = snprintf(g->size, sizeof g->size, "cgl_active_%.*s",
+                         (int)t->length, t->text);
+  if (r->parens || n >= (int)sizeof g->size || !end || !is(r, end, ";") ||
+      !is_understood(r, name))
+    return false;
+  snprintf(text, sizeof text, "const unsigned %s=__activemask()", g->size);
+  while (r->out->count &&
+         cgl_token_is_any(&r->out->at[r->out->count - 1], "const", "static"))
+    r->out->count--;
+  emit(r, text, t);
+  return true;
+}
+
+
 /* auto tile = tiled_partition<32>(block);  thread_block b;  and parameters. */
 static bool put_declaration(reading *r) {
   group g = {0}, made;
@@ -588,6 +680,8 @@ static bool put_declaration(reading *r) {
     return false;
   if (any)
     g = made;
+  else if ((g.kind == ACTIVE) != (end && made.kind == ACTIVE))
+    return false;
   else if (end && g.kind == ANY) {
     g = made;
     g.wide = true;
@@ -601,6 +695,8 @@ static bool put_declaration(reading *r) {
     g.of_block |= !r->known->nested ||
                   (read_parameter(r, r->i, &called) && called.of_block);
   }
+  if (g.kind == ACTIVE && !put_lanes(r, &g, name, end))
+    return false;
   declare(r, &g, &r->at[name]);
   if (!r->parens && (is(r, end, ";") || is(r, name + 1, ";"))) {
     while (r->out->count &&
@@ -736,9 +832,9 @@ static void read_token(reading *r) {
       if (put_member(r, &g, end))
         return;
       if (!is(r, end, ".")) {
-        r->full |=
-            is(r, end, "=") || (r->i > 1 && is(r, r->i - 1, "(") &&
-                                cgl_token_is_any(t - 2, "decltype", "sizeof"));
+        r->full |= is(r, end, "=") || g.kind == ACTIVE ||
+                   (r->i > 1 && is(r, r->i - 1, "(") &&
+                    cgl_token_is_any(t - 2, "decltype", "sizeof"));
         note_passed(r, &g, r->i, end);
         emit_value(r, &g, t);
         r->i = end;

@@ -691,6 +691,10 @@ int cgl_pp_run(cgl_pp *pp, const char *text, size_t length, int line) {
   define_option(
       pp, is_std20(pp) ? "__cplusplus=202002L" : "__cplusplus=201703L", false);
   define_option(pp, "__CUDACC__", false);
+  define_option(pp, "__CUDACC_VER_MAJOR__=12", false);
+  define_option(pp, "__CUDACC_VER_MINOR__=0", false);
+  define_option(pp, "CUDART_VERSION=12000", false);
+  define_option(pp, "CUDA_VERSION=12000", false);
   define_option(pp, "__CUDA_ARCH__=900", false);
   define_option(pp, "__CGRAPHLUA__", false);
   if (pp->before)
