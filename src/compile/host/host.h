@@ -65,8 +65,10 @@ typedef struct cgl_host_job {
   bool *ordered;  /* by kernel: its threads must run in order */
   bool scalar;    /* without vectors: the compiler makes wrong ones, or fails */
   cgl_text said;  /* by the compiler, the last time */
-  char *limit;    /* how long it may take, for the shell, or NULL */
-  bool guarded;   /* guards stay in their loops: to move them took too long */
+  cgl_text built; /* what the image was made of */
+  bool built_scalar; /* and how */
+  char *limit;  /* how long it may take, for the shell, or NULL */
+  bool guarded; /* guards stay in their loops: to move them took too long */
 } cgl_host_job;
 
 /* How a kernel runs: CGL_FLAT and its like of device_run.h, added up. */
