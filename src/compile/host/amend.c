@@ -35,8 +35,9 @@ static bool is_memory(const char *line) {
 /* Memory of a block that runs as loops: one for all threads, or one for each;
    its names are given by compile/loops. */
 static bool is_block_memory(const char *line) {
-  static const char *const names[] = {"cgl_s_", "cgl_v_", "cgl_i_",   "cgl_q_",
-                                      "cgl_m_", "cgl_k_", "cgl_alive"};
+  static const char *const names[] = {"cgl_s_", "cgl_v_",   "cgl_i_",
+                                      "cgl_q_", "cgl_m_",   "cgl_k_",
+                                      "cgl_g_", "cgl_alive"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strstr(line, names[i]))
       return true;
