@@ -351,6 +351,23 @@ template <class T, class F> CGL_INLINE T cgl_change(T *p, F f) {
                                     __ATOMIC_RELAXED));
   return old;
 }
+/* As a word what was there stays in a register: g++ leaves a float in memory,
+   which threads that are unordered may not have (see host/amend.c). */
+#define CGL_CHANGE(T, word)                                      \
+  template <class F> CGL_INLINE T cgl_change(T *p, F f) {        \
+    T was;                                                       \
+    const word old = cgl_change((word *)p, [f](word w) -> word { \
+      T made;                                                    \
+      __builtin_memcpy(&made, &w, sizeof made);                  \
+      made = f(made);                                            \
+      __builtin_memcpy(&w, &made, sizeof w);                     \
+      return w;                                                  \
+    });                                                          \
+    __builtin_memcpy(&was, &old, sizeof was);                    \
+    return was;                                                  \
+  }
+CGL_CHANGE(float, unsigned)
+CGL_CHANGE(double, unsigned long)
 #define CGL_ATOMIC(name, T, ...)                                             \
   CGL_INLINE T name(T *p, T v){__VA_ARGS__} CGL_INLINE T name##_block(T *p,  \
                                                                       T v) { \
