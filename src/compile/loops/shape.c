@@ -262,11 +262,12 @@ void cgl_shape_put(writer *w) {
     put_shape(w, likely_width(w->t), 1);
   /* A kernel of tiles is seldom given a row, and one that knows no rows
      seldom any: what only such a block runs need not be fast. */
-  if (!(rows && put_tiles(w))) {
+  if (!(rows && (put_tiles(w) || w->lengthy))) {
     cgl_text_put(w->out, "if (cgl_block.y * cgl_block.z == 1)");
     put_call(w, "true", 0, 1, 1);
   }
-  cgl_text_put(w->out, rows || w->global ? "" : "cgl_seldom();");
+  cgl_text_put(w->out,
+               rows || (w->global && !w->lengthy) ? "" : "cgl_seldom();");
   put_call(w, indexed && !rows ? "false" : "true", 0, 0, 0);
   cgl_text_put(w->out, "} };");
 }

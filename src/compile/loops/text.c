@@ -257,6 +257,7 @@ static void put_leave(writer *w) {
 /* A return leaves the thread's part of a region, but not one of a lambda. */
 void cgl_put_tokens(writer *w, row r, bool in_region) {
   size_t spoken = 0; /* past what an assertion would say */
+  w->tokens += r.n;
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
     cgl_put_line(w, x->line);

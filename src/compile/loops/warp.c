@@ -710,14 +710,19 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
       "% cgl_bx, cgl_wy = cgl_row ? 0 : cgl_w / cgl_bx % cgl_by, "
       "cgl_wz = cgl_row ? 0 : cgl_w / cgl_bx / cgl_by;\n");
   int region = w->region, runs = w->runs;
+  const size_t tokens = w->tokens;
   w->run_loops = w->loops;
   w->run_end = ++w->labels;
   w->left = false;
   if (w->alive && !w->ragged)
     cgl_text_put(w->out, "if (!cgl_alive[cgl_w]) continue;\n");
   put_run_body(w, before, n, s, end);
+  cgl_text_put(w->out, "} else {");
+  if (w->lengthy || w->tokens - tokens > LONG_RUN)
+    cgl_text_put(w->out,
+                 " if constexpr (cgl_size_y * cgl_size_z == 1) cgl_seldom();");
   cgl_text_put(w->out,
-               "} else { const unsigned cgl_m = cgl_n - cgl_w < 32 ? cgl_n - "
+               " const unsigned cgl_m = cgl_n - cgl_w < 32 ? cgl_n - "
                "cgl_w : 32, cgl_over_x = cgl_reciprocal(cgl_bx), cgl_over_y = "
                "cgl_reciprocal(cgl_by);\n");
   /* The second text has fewer regions, and the same uses. */

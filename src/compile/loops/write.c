@@ -547,11 +547,13 @@ static int loops_write(cgl_program *program, const cgl_signature *kernel,
   if (!t.why && !t.failed) {
     bool alive = w.returned && (w.returned < w.region || w.comes_back);
     bool global = w.global, ragged = w.ragged;
+    bool lengthy = w.tokens > LONG_KERNEL;
     w = (writer){.t = &t,
                  .style = style,
                  .out = &second,
                  .alive = alive,
                  .ragged = ragged,
+                 .lengthy = lengthy,
                  .global = global};
     cgl_loops_put_function(&w);
   }

@@ -13,6 +13,14 @@
 #define MAX_INNER 64
 #define MAX_MASKS 32
 
+/* Tokens of the script's, as often as they are written, that make a kernel or a
+   run of warps long.  Of a long one less is made to be fast: not what blocks of
+   several rows run where it knows none, nor what the last warp of a row runs
+   that is not whole; and where it knows rows, a block of one has no function of
+   its own.  Most of its compile would be theirs. */
+#define LONG_KERNEL 2000
+#define LONG_RUN 500
+
 /* A comparison that may have one value for a row of threads, or a slide. */
 typedef struct guard {
   row all;         /* the comparison, or the slide */
@@ -53,9 +61,11 @@ typedef struct writer {
   int region, returned; /* counted; the first region that returns */
   int run, runs;        /* of warps; 0: none */
   int labels, masks;
-  bool fast;   /* the run's warps are whole, and their threads in a row */
-  bool more;   /* an operation follows what is written */
-  bool inside; /* a loop over threads is being written */
+  size_t tokens; /* of the script's, that were written */
+  bool lengthy;  /* the kernel is a long one */
+  bool fast;     /* the run's warps are whole, and their threads in a row */
+  bool more;     /* an operation follows what is written */
+  bool inside;   /* a loop over threads is being written */
   const cgl_token *walked;      /* the variable of the stride in it, or NULL */
   const char *mask;             /* array of the lanes that take part, or NULL */
   const char *outer[MAX_MASKS]; /* those around it */
