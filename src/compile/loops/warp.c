@@ -710,7 +710,6 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
       "% cgl_bx, cgl_wy = cgl_row ? 0 : cgl_w / cgl_bx % cgl_by, "
       "cgl_wz = cgl_row ? 0 : cgl_w / cgl_bx / cgl_by;\n");
   int region = w->region, runs = w->runs;
-  const size_t tokens = w->tokens;
   w->run_loops = w->loops;
   w->run_end = ++w->labels;
   w->left = false;
@@ -718,7 +717,7 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
     cgl_text_put(w->out, "if (!cgl_alive[cgl_w]) continue;\n");
   put_run_body(w, before, n, s, end);
   cgl_text_put(w->out, "} else {");
-  if (w->lengthy || w->tokens - tokens > LONG_RUN)
+  if (w->lengthy)
     cgl_text_put(w->out,
                  " if constexpr (cgl_size_y * cgl_size_z == 1) cgl_seldom();");
   cgl_text_put(w->out,

@@ -13,13 +13,12 @@
 #define MAX_INNER 64
 #define MAX_MASKS 32
 
-/* Tokens of the script's, as often as they are written, that make a kernel or a
-   run of warps long.  Of a long one less is made to be fast: not what blocks of
-   several rows run where it knows none, nor what the last warp of a row runs
-   that is not whole; and where it knows rows, a block of one has no function of
-   its own.  Most of its compile would be theirs. */
+/* Tokens of the script's, as often as they are written, that make a kernel
+   long.  Of a long one less is made to be fast: not what blocks of several rows
+   run where it knows none, nor what the last warp of a row runs that is not
+   whole; and where it knows rows, a block of one has no function of its own.
+   Most of its compile would be theirs. */
 #define LONG_KERNEL 2000
-#define LONG_RUN 500
 
 /* A comparison that may have one value for a row of threads, or a slide. */
 typedef struct guard {
