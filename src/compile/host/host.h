@@ -67,7 +67,7 @@ typedef struct cgl_host_job {
   cgl_text said;  /* by the compiler, the last time */
   cgl_text built; /* what the image was made of */
   bool built_scalar; /* and how */
-  char *limit;  /* how long it may take, for the shell, or NULL */
+  char *limit;       /* how long it may take, for the shell, or NULL */
   bool guarded; /* guards stay in their loops: to move them took too long */
 } cgl_host_job;
 
