@@ -140,6 +140,8 @@ describe("cooperative groups", function()
       "using T = cg::thread_block_tile<8>; T t = cg::tiled_partition<(8)>("
         .. "::cg::this_thread_block()); x[n] = t.shfl(s[3], 1);",
       "using cg::this_thread_block; auto b = this_thread_block(); b.sync(); x[n] = s[1];",
+      "auto g = cg::coalesced_threads(); g.sync(); x[g.thread_rank()] = s[0];",
+      "const cg::coalesced_group g = cg::coalesced_threads(); x[g.shfl(n, 1)] = g.size();",
     } do
       assert.equal("loops", form_of(body), body)
     end
@@ -170,7 +172,9 @@ describe("cooperative groups", function()
 
   it("run as fibers where they are not understood", function()
     for _, body in ipairs {
-      "auto g = cg::coalesced_threads(); g.sync(); x[g.thread_rank()] = s[0];",
+      "auto g = cg::coalesced_threads(), h = g; h.sync(); x[g.thread_rank()] = s[0];",
+      "auto g = cg::coalesced_threads(); x[g.match_any(s[0])] = s[0];",
+      "auto g = cg::coalesced_threads(); x[n] = cg::tiled_partition<4>(g).thread_rank();",
       "cg::thread_group g = cg::this_thread_block(); g = cg::coalesced_threads(); g.sync();",
       "auto b = cg::this_thread_block(), c = b; c.sync(); x[n] = s[0];",
       "auto b = cg::this_thread_block(); b.sync(); cg::thread_group(b).sync(); x[n] = 1;",
@@ -267,6 +271,19 @@ describe("cooperative groups", function()
         "template <class G> __device__ unsigned g(G g, unsigned v) { return cg::reduce(g, v, "
         .. "cg::plus<unsigned>()) + g.shfl_down(v, g.size() / 2); } template <class G> "
         .. "__device__ unsigned h(const G &t, unsigned v) { t.sync(); return g(t, v) + v; }" },
+      { "if (i & 1) { auto g = cg::coalesced_threads(); x[i] = g.size() + g.thread_rank() + "
+        .. "g.ballot(s[i] & 4) + g.any(s[i] == 3) + g.all(s[i] > 3); g.sync(); } else { auto h = "
+        .. "cg::coalesced_threads(); x[i] = h.shfl(s[i], 3) + h.shfl_up(s[i], 2) * 3 + "
+        .. "h.shfl_down(s[i], h.num_threads() / 2) * 5; }" },
+      { "if (i % 3) x[1 + inc(x) % 60] = 1;",
+        "__device__ unsigned inc(unsigned *at) { auto g = cg::coalesced_threads(); unsigned r; "
+        .. "if (g.thread_rank() == 0) r = atomicAdd(at, g.size()); "
+        .. "return g.thread_rank() + g.shfl(r, 0); }" },
+      { "for (unsigned k = 0; k < (i & 3); k++) { auto g = cg::coalesced_threads(); x[i] += "
+        .. "g.size() * (k + 1) + g.shfl(i, k); } if (i < 10) return; auto g = "
+        .. "cg::coalesced_threads(); quad q{g.thread_rank(), 2.5}; q = g.shfl(q, 1); "
+        .. "{ unsigned g = 4; x[i] += g; } x[i] += q.a * q.b;",
+        "struct quad { unsigned a; double b; };" },
       { "struct W { unsigned a; __device__ unsigned shfl(unsigned v, int) { return v + a; } }; "
         .. "W w{3}; __syncthreads(); x[i] = w.shfl(i, 4) + f(cg::tiled_partition<8>("
         .. "cg::this_thread_block()), i);", "using W = cg::thread_block_tile<8>; "

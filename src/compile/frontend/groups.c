@@ -441,8 +441,7 @@ static const member *find_member(const group *g, const cgl_token *name) {
 /* What the group does at i, `. name (`; false when that is not known. */
 static bool put_member(reading *r, const group *g, size_t i) {
   char text[MOST_TEXT], count[80];
-  if (!is(r, i, ".") || !is(r, i + 2, "(") ||
-      (g->kind == ACTIVE && !*g->size)) /* of no variable */
+  if (!is(r, i, ".") || !is(r, i + 2, "("))
     return false;
   const cgl_token *name = &r->at[i + 1];
   const member *m = is(r, i + 3, ")") ? find_member(g, name) : NULL;
@@ -529,7 +528,7 @@ static bool put_call(reading *r) {
       r->at[word],
       {.text = "(", .length = 1, .kind = CGL_TOKEN_PUNCT},
       {.text = ")", .length = 1, .kind = CGL_TOKEN_PUNCT}};
-  if (!end || !is(r, end, ")"))
+  if (!end || !is(r, end, ")") || (g.kind == ACTIVE && !*g.size))
     return false;
   reading own = *r;
   own.at = call;
@@ -828,13 +827,14 @@ static void read_token(reading *r) {
         r->i && cgl_token_is_any(t - 1, ",", "{") && is(r, r->i + 1, "=");
     if (first || other)
       hide_groups(r, t);
-    if ((end = read_group(r, r->i, &g))) {
+    end = read_group(r, r->i, &g);
+    if (end && (g.kind != ACTIVE || *g.size)) {
       if (put_member(r, &g, end))
         return;
       if (!is(r, end, ".")) {
-        r->full |= is(r, end, "=") || g.kind == ACTIVE ||
-                   (r->i > 1 && is(r, r->i - 1, "(") &&
-                    cgl_token_is_any(t - 2, "decltype", "sizeof"));
+        r->full |=
+            is(r, end, "=") || (r->i > 1 && is(r, r->i - 1, "(") &&
+                                cgl_token_is_any(t - 2, "decltype", "sizeof"));
         note_passed(r, &g, r->i, end);
         emit_value(r, &g, t);
         r->i = end;
