@@ -14,8 +14,7 @@ typedef unsigned long uintptr_t;
 #define __CGRAPHLUA__ 1
 /* as nvcc has them */
 #ifndef CUDART_VERSION
-#define CUDART_VERSION \
-  (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
+#define CUDART_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
 #endif
 #ifndef CUDA_VERSION
 #define CUDA_VERSION CUDART_VERSION
