@@ -204,6 +204,38 @@ describe("functions that synchronize", function()
     end
   end)
 
+  it("do so in kernels of templates", function()
+    local text = [[
+template <class T> __device__ void add(T &a, const T &b) { a += b; }
+template <unsigned D> __device__ void above(unsigned &a, unsigned d) { if (a % 4u > D) a += d; }
+template <unsigned D> __device__ void both(unsigned &a) {
+  __syncthreads();
+  above<D>(a, D);
+  __syncthreads();
+  above<D + 1>(a, D);
+}
+template <unsigned D, class T, int E>
+__global__ void numbered(unsigned *out, const unsigned *in, T f) {
+  __shared__ T s[64];
+  T v = E;
+  s[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  above<D>(s[threadIdx.x], D);
+  __syncthreads();
+  add(v, D);
+  both<D>(v);
+  both<1u>(v);
+  out[threadIdx.x] = s[threadIdx.x ^ 5] + v * 3u + (f > D ? D : f);
+}
+]]
+    local instances = { "numbered<1U, unsigned, 7>", "numbered<0U, unsigned, -7>" }
+    local modules = forms.both { source = text, file = "k.cu", line = 1, expressions = instances }
+    for _, name in ipairs(instances) do
+      assert.same({ "loops" }, { modules[1]:kernel(name):form() }, name)
+      for f = 0, 3 do forms.same(modules, name, 1, 64, name, 64, forms.numbers(64), f) end
+    end
+  end)
+
   it("change in fibers what only the compiler knows that they change", function()
     local takers = [[
 struct U { unsigned a; __device__ U(unsigned &z) { a = z; z += threadIdx.x * 3; } };

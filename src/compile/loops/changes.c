@@ -369,6 +369,8 @@ bool cgl_values_is_kept(const tree *t, row r, const variable *v) {
 bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
   const cgl_token *name = &v->name;
   const bool pointer = is_pointer(v);
+  if (cgl_tree_is_argument(v))
+    return false;
   for (size_t i = 0; i < r.n; i++) {
     if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
       continue;

@@ -171,7 +171,7 @@ static void put_variable(writer *w, variable *v) {
     if (other)
       put_variable(w, other);
   }
-  if (v->parameter && v->value.n)
+  if (cgl_tree_is_argument(v))
     return; /* a template's, see put_templates */
   if (v->index.n) {
     cgl_put_name(w, "const long cgl_base_", v);

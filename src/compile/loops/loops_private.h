@@ -220,6 +220,10 @@ statement *cgl_tree_new(tree *t, statement_kind kind);
 variable *cgl_tree_declare(tree *t, const cgl_token *name);
 variable *cgl_tree_find(const tree *t, const cgl_token *name);
 
+/* Is it an argument of the kernel's template?  Nothing changes one, nor has it
+   a place. */
+bool cgl_tree_is_argument(const variable *v);
+
 /* Past the specifiers of a declaration at i, or i when there is none.  They
    set the flags of `v`; what of them is a type is added to `type`. */
 size_t cgl_tree_specifiers(row r, size_t i, variable *v, row type,

@@ -153,7 +153,7 @@ static size_t spell(const tree *t, row r, char *text, size_t room) {
   size_t n = 0;
   for (size_t i = 0; i < r.n; i++) {
     const variable *v = cgl_tree_find(t, &r.at[i]);
-    if ((v && !(v->parameter && v->value.n)) || n + r.at[i].length + 2 > room)
+    if ((v && !cgl_tree_is_argument(v)) || n + r.at[i].length + 2 > room)
       return 0;
     n += (size_t)snprintf(text + n, room - n, "%.*s ", (int)r.at[i].length,
                           r.at[i].text);

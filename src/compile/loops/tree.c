@@ -196,6 +196,11 @@ variable *cgl_tree_find(const tree *t, const cgl_token *name) {
 }
 
 
+bool cgl_tree_is_argument(const variable *v) {
+  return v->parameter && v->value.n;
+}
+
+
 variable *cgl_tree_declare(tree *t, const cgl_token *name) {
   static variable spare;
   variable *v = cgl_arena_alloc(t->arena, sizeof *v);

@@ -274,6 +274,8 @@ static void see_uses(tree *t, statement *s, row r, void *user) {
   const bool parts = s->kind != STATEMENT_PLAIN && (s->body || s->otherwise) &&
                      r.at == s->all.at;
   for (variable *v = t->variables; v; v = v->next) {
+    if (cgl_tree_is_argument(v))
+      continue;
     const bool assigned = cgl_values_is_assigned(t, r, v);
     v->assigned |= assigned;
     v->changed |= assigned && !parts;
