@@ -114,6 +114,47 @@ __device__ unsigned listed(unsigned k) {
 struct wide { unsigned a, b, c, d, e; };
 __device__ void bump(unsigned *p) { p[1] += 2u; }
 __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
+enum mode { FIRST, SECOND, LAST = 7 };
+enum class kind : unsigned char { FEW, MANY };
+typedef enum { OLD, OLDER } age;
+namespace deep { enum level { LOW, HIGH }; enum class spot { HERE, THERE }; constexpr int WIDE = 3; }
+const int most = 512;
+constexpr int least(int a, int b) { return a < b ? a : b; }
+const int many = least(most, 256);
+template <mode M> __device__ unsigned chosen(unsigned v) {
+  if (M == FIRST) { __syncthreads(); v += 3u; } else v = __shfl_xor_sync(~0u, v, 1) * M;
+  return v;
+}
+template <kind K, mode M = SECOND> __device__ unsigned picked(unsigned v) {
+  if (K == kind::FEW && M != LAST) { __syncthreads(); v += 5u; }
+  return chosen<M>(v);
+}
+template <age A> __device__ unsigned aged(unsigned v) {
+  if (A == OLD) { __syncthreads(); v += 7u; }
+  return v;
+}
+template <deep::level L, deep::spot P> __device__ unsigned placed(unsigned v) {
+  if (L == deep::LOW) { __syncthreads(); v += 9u; }
+  if (P == deep::spot::THERE) { __syncthreads(); v *= 3u; }
+  return v;
+}
+template <unsigned B> __device__ unsigned reduced(unsigned v) {
+  if (B >= 512) { v += __shfl_xor_sync(~0u, v, 2); __syncthreads(); }
+  if (B >= 256) { __syncthreads(); v += __shfl_xor_sync(~0u, v, 4); }
+  return v ^ B;
+}
+template <long L> __device__ unsigned strided(unsigned v) {
+  for (int i = threadIdx.x; i < 64; i += L) v += i * 3;
+  __syncthreads();
+  for (unsigned i = threadIdx.x + L; i < 64; i += blockDim.x * L) v ^= i;
+  int at = threadIdx.x + L;
+  __syncthreads();
+  return v + at;
+}
+template <auto L> __device__ unsigned any(unsigned v) {
+  if (L > 3) { __syncthreads(); v += 1u; }
+  return v + L;
+}
 ]]
 
 local bodies = {
@@ -142,6 +183,17 @@ local bodies = {
     .. "out[t] = v.a[1] + v.a[0];",
   "wide v{in[t], 2u, f, 4u, 5u}; unsigned *p = &v.b; __syncthreads(); *p += t; __syncthreads(); "
     .. "out[t] = v.a + v.b * v.c;",
+  -- numbers of a template that have names
+  "out[t] = chosen<FIRST>(in[t]) + chosen<SECOND>(t) * 3u + chosen<LAST>(f) + chosen<(mode)0>(t);",
+  "out[t] = picked<kind::FEW>(in[t]) ^ picked<kind::MANY, FIRST>(t); out[t] += "
+    .. "picked<kind::FEW, LAST>(f) + aged<OLD>(t) * 3u + aged<OLDER>(f);",
+  "out[t] = placed<deep::LOW, deep::spot::HERE>(in[t]) + "
+    .. "placed<deep::HIGH, deep::spot::THERE>(t);",
+  "out[t] = reduced<many>(in[t]); out[t] += reduced<most>(t); out[t] ^= "
+    .. "reduced<least(most, 300)>(t); out[t] *= reduced<many / 2>(f) + reduced<deep::WIDE * 99>(t);",
+  "out[t] = strided<most / 32>(in[t]) + strided<deep::WIDE>(t) * 3u + strided<least(most, 2)>(f);",
+  "const int m = least(many, 256); unsigned v = reduced<m>(in[t]); constexpr int q = least(m, 6); "
+    .. "out[t] = v + strided<q>(t) * 3u + any<4>(t) + any<many>(f) * 5u + any<LAST>(t) * any<2u>(f);",
   -- conditions, and leaving behind them
   "if (summed(in[t]) % 2u) { out[t] = 1u; return; } out[t] = 2u;",
   "if (summed(in[t]) % 3u < f) return; __syncthreads(); if (summed(t) < f * t) { out[t] = 3u; "

@@ -211,11 +211,13 @@ static void put_zero(writer *w, row *r, size_t at, size_t n) {
 }
 
 
-/* Is the row made of what all threads have, without loads? */
+/* Is the row made of what all threads have, without loads?  A template's number
+   that is not written in digits is what a name stands for. */
 static bool is_of_launch(row r) {
   for (size_t i = 0; i < r.n; i++)
     if (r.at[i].kind == CGL_TOKEN_NUMBER
-            ? memchr(r.at[i].text, '.', r.at[i].length) != NULL
+            ? *r.at[i].text == '(' ||
+                  memchr(r.at[i].text, '.', r.at[i].length) != NULL
             : !cgl_token_is_any(&r.at[i], "+", "-", "*", "(", ")", ".", ",",
                                 "x", "y", "z", "blockIdx", "blockDim",
                                 "gridDim", "__mul24", "__umul24"))

@@ -200,8 +200,12 @@ static bool constant_of(tree *t, row type, row value, cgl_token *out) {
                               (v && spell(t, v->type, given, sizeof given) &&
                                !strcmp(given, name))))
     *out = value.at[0];
-  else
-    *out = cgl_tree_token(t, value.at, "((%s)(%s))", name, text);
+  else {
+    *out = strcmp(name, "auto ")
+               ? cgl_tree_token(t, value.at, "((%s)(%s))", name, text)
+               : cgl_tree_token(t, value.at, "(%s)", text);
+    out->kind = CGL_TOKEN_NUMBER; /* one value for all threads */
+  }
   return true;
 }
 

@@ -103,7 +103,8 @@ bool cgl_values_is_constant(tree *t, const cgl_token *name) {
   if (!cgl_reach_chunk(t->program, name, 0, &chunk))
     return false;
   const cgl_chunk *c = &t->program->chunks[chunk];
-  if (cgl_token_is(c->at, "enum"))
+  if (cgl_token_is(&c->at[c->count > 1 && cgl_token_is(c->at, "typedef")],
+                   "enum"))
     return true;
   bool constant = false;
   for (size_t i = 0; i < c->count; i++) {
@@ -140,6 +141,20 @@ static bool is_device_variable(tree *t, const cgl_token *name) {
 
 bool cgl_values_is_common(tree *t, const cgl_token *name) {
   return cgl_values_is_constant(t, name) || is_device_variable(t, name);
+}
+
+
+/* Where the name of a constant stands that namespaces at i lead to, or i. */
+static size_t find_constant(tree *t, row r, size_t i) {
+  size_t k = i, chunk;
+  while (k + 2 < r.n && cgl_token_is(&r.at[k + 1], "::") &&
+         r.at[k].kind == CGL_TOKEN_NAME && !cgl_tree_find(t, &r.at[k]) &&
+         !cgl_reach_declares(t->program, &r.at[k]))
+    k += 2;
+  return cgl_values_is_constant(t, &r.at[k]) &&
+                 !cgl_reach_chunk(t->program, &r.at[k], 1, &chunk)
+             ? k
+             : i;
 }
 
 
@@ -199,9 +214,12 @@ static bool is_pure(tree *t, row r, bool fixed, bool threads) {
         continue;
       return false;
     }
-    if (cgl_values_is_constant(t, x) || (!fixed && is_device_variable(t, x)) ||
-        cgl_token_is_known_type(x))
+    const size_t last = find_constant(t, r, i);
+    if (last > i || cgl_values_is_constant(t, x) ||
+        (!fixed && is_device_variable(t, x)) || cgl_token_is_known_type(x)) {
+      i = last;
       continue;
+    }
     return false;
   }
   return true;
