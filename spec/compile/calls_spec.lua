@@ -194,6 +194,24 @@ local bodies = {
   "out[t] = strided<most / 32>(in[t]) + strided<deep::WIDE>(t) * 3u + strided<least(most, 2)>(f);",
   "const int m = least(many, 256); unsigned v = reduced<m>(in[t]); constexpr int q = least(m, 6); "
     .. "out[t] = v + strided<q>(t) * 3u + any<4>(t) + any<many>(f) * 5u + any<LAST>(t) * any<2u>(f);",
+  -- how many there are
+  "constexpr unsigned table[4] = {3, 1, 4, 1}; constexpr int W = sizeof(table) / sizeof(table[0]); "
+    .. "unsigned a[W]; for (int k = 0; k < W; k++) a[k] = table[k] * t; __syncthreads(); "
+    .. "out[t] = a[f % W];",
+  "const unsigned table[3] = {3, 1, 4}; const int W = sizeof(table) / sizeof(*table); "
+    .. "__shared__ unsigned own[64]; constexpr auto V = sizeof(own) / sizeof(own[0]) / 16; "
+    .. "unsigned a[W + V]; own[t] = in[t]; for (int k = 0; k < W + V; k++) a[k] = table[k % W] * t; "
+    .. "__syncthreads(); out[t] = a[f % (W + V)] + own[t ^ 1];",
+  "unsigned own[4] = {f, 1, 2, 3}, two[sizeof(own) / sizeof(*own)][2]; wide w; constexpr int "
+    .. "V = sizeof(w) / sizeof(w.a), X = sizeof(own[0]) + sizeof(*out) + sizeof(float4); "
+    .. "unsigned a[V + X]; for (int k = 0; k < V + X; k++) a[k] = own[k % 4] * t; two[1][1] = t; "
+    .. "__syncthreads(); own[1]++; w.b = t; __syncthreads(); "
+    .. "out[t] = a[f % (V + X)] + own[f % V % 4] + two[1][1] + w.b;",
+  "for (int q = 0; q < 2; q++) { constexpr int W = least(8, 5) + many / 256; unsigned a[W]; "
+    .. "for (int k = 0; k < W; k++) a[k] = k * t + q; __syncthreads(); out[t] += a[f % W]; }",
+  "constexpr float v[3] = {0.5f, 1, 2}, z = v[1] * 2; constexpr unsigned y = (unsigned)z; "
+    .. "unsigned a[y + 1]; a[0] = t; a[y] = t + y; __syncthreads(); "
+    .. "out[t] = a[f % 2 * y] + (unsigned)(z + v[f % 3]);",
   -- conditions, and leaving behind them
   "if (summed(in[t]) % 2u) { out[t] = 1u; return; } out[t] = 2u;",
   "if (summed(in[t]) % 3u < f) return; __syncthreads(); if (summed(t) < f * t) { out[t] = 3u; "
@@ -279,8 +297,19 @@ __global__ void numbered(unsigned *out, const unsigned *in, T f) {
   both<1u>(v);
   out[threadIdx.x] = s[threadIdx.x ^ 5] + v * 3u + (f > D ? D : f);
 }
+constexpr int least(int a, int b) { return a < b ? a : b; }
+template <int D, class T> __global__ void sized(unsigned *out, const unsigned *in, unsigned f) {
+  constexpr int W = D / 2, V = least(D, 4), X = sizeof(T) / 2;
+  unsigned a[W], b[V], c[X], t = threadIdx.x;
+  for (int i = 0; i < W; i++) a[i] = in[t] * i;
+  for (int i = 0; i < V; i++) b[i] = i + t;
+  for (int i = 0; i < X; i++) c[i] = i - t;
+  __syncthreads();
+  out[t] = a[f % W] + b[f % V] + c[f % X];
+}
 ]]
-    local instances = { "numbered<1U, unsigned, 7>", "numbered<0U, unsigned, -7>" }
+    local instances = { "numbered<1U, unsigned, 7>", "numbered<0U, unsigned, -7>",
+      "sized<12, double>", "sized<2, float>" }
     local modules = forms.both { source = text, file = "k.cu", line = 1, expressions = instances }
     for _, name in ipairs(instances) do
       assert.same({ "loops" }, { modules[1]:kernel(name):form() }, name)

@@ -93,6 +93,26 @@ static void put_alias(writer *w, const variable *v) {
 }
 
 
+/* What says a constant's value, or how many there are: in sizeof, a thread's
+   own variables have types and no names yet. */
+static void put_constant(writer *w, row r) {
+  row made = cgl_tree_copy(w->t, r.at ? r.at : &w->t->kernel->name, r.n);
+  size_t end = 0;
+  for (size_t i = 0; i < made.n; i++) {
+    if (i >= end && i + 1 < made.n && cgl_token_is(&made.at[i], "sizeof") &&
+        cgl_token_is(&made.at[i + 1], "("))
+      end = cgl_tokens_close(made.at, made.n, i + 1);
+    const variable *v = i < end && cgl_tree_is_name(made, i)
+                            ? cgl_tree_find(w->t, &made.at[i])
+                            : NULL;
+    if (v && !v->parameter && (cgl_region_is_local(v) || v->again))
+      made.at[i] = cgl_tree_token(w->t, &made.at[i], "(*(cgl_t_%.*s *)0)",
+                                  (int)v->name.length, v->name.text);
+  }
+  cgl_put_tokens(w, made, false);
+}
+
+
 /* What all threads share: constants, memory, uniform variables. */
 static void put_common(writer *w, const variable *v) {
   if (v->dynamic) {
@@ -117,9 +137,9 @@ static void put_common(writer *w, const variable *v) {
   }
   cgl_put_name(w, " ", v);
   if (v->constant || v->shared)
-    cgl_put_tokens(w, v->dims, false);
+    put_constant(w, v->dims);
   if (v->constant)
-    cgl_put_tokens(w, v->value, false);
+    put_constant(w, v->value);
   cgl_text_put(w->out, ";");
   cgl_put_own(w);
 }
@@ -133,7 +153,7 @@ static void put_own(writer *w, const variable *v) {
     cgl_text_put(w->out, "typedef");
     cgl_put_type(w, v);
     cgl_put_name(w, " cgl_t_", v);
-    cgl_put_tokens(w, v->dims, false);
+    put_constant(w, v->dims);
     cgl_text_put(w->out, ";");
     cgl_put_own(w);
   }
@@ -219,7 +239,7 @@ static void put_names(writer *w) {
   for (variable *v = w->t->variables; v; v = v->next)
     v->written = false;
   for (variable *v = w->t->variables; v; v = v->next)
-    if (!v->is_auto || v->alias)
+    if (!v->is_auto || v->alias || v->constant)
       put_variable(w, v);
   for (variable *v = w->t->variables; v; v = v->next)
     put_variable(w, v);

@@ -460,12 +460,54 @@ static void walk(tree *t, statement *list, bool uniform, census *c) {
 }
 
 
+/* Is the variable known where constants are declared? */
+static bool is_known(const variable *v) {
+  return v->constant || v->alias || cgl_tree_is_argument(v);
+}
+
+
+/* Past the sizeof(...) at i, of what is declared beside constants or has a type
+   there; or i. */
+static size_t past_size(const tree *t, row r, size_t i) {
+  if (i + 1 >= r.n || !cgl_token_is(&r.at[i], "sizeof") ||
+      !cgl_token_is(&r.at[i + 1], "("))
+    return i;
+  const size_t end = cgl_tokens_close(r.at, r.n, i + 1);
+  for (size_t k = i + 2; k < end; k++) {
+    const variable *v = cgl_tree_find(t, &r.at[k]);
+    if (v && !is_known(v) && !v->parameter &&
+        (v->is_auto || v->reference || v->lambda || v->dynamic))
+      return i;
+  }
+  return end;
+}
+
+
+/* Has the value of what is constexpr no variable in it that is declared behind
+   constants?  What else there is in it is constant, as the language says. */
+static bool is_of_constants(const tree *t, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const size_t end = past_size(t, r, i);
+    const variable *v = end > i ? NULL : cgl_tree_find(t, &r.at[i]);
+    if (v && !is_known(v))
+      return false;
+    i = end > i ? end - 1 : i;
+  }
+  return true;
+}
+
+
 /* `list`: of an array, in braces. */
 static bool is_literal(tree *t, row r, bool list) {
   for (size_t i = 0; i < r.n; i++) {
+    const size_t end = past_size(t, r, i);
+    if (end > i) {
+      i = end - 1;
+      continue;
+    }
     const variable *v = cgl_tree_find(t, &r.at[i]);
     if (r.at[i].kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(&r.at[i]) &&
-        !(v ? v->constant || v->alias : cgl_values_is_constant(t, &r.at[i])) &&
+        !(v ? is_known(v) : cgl_values_is_constant(t, &r.at[i])) &&
         !cgl_token_is_any(&r.at[i], "sizeof", "warpSize"))
       return false;
     if (cgl_token_is_any(&r.at[i], list ? "[" : "{", "["))
@@ -537,6 +579,11 @@ static bool is_number_type(tree *t, const variable *v, int depth) {
 static bool is_number_value(tree *t, row r, int depth) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
+    if (cgl_token_is(x, "sizeof") && i + 1 < r.n &&
+        cgl_token_is(&r.at[i + 1], "(")) {
+      i = cgl_tokens_close(r.at, r.n, i + 1) - 1;
+      continue;
+    }
     if (x->kind == CGL_TOKEN_STRING ||
         cgl_token_is_any(x, "{", "::", "->", "."))
       return false;
@@ -654,8 +701,9 @@ void cgl_values_find(tree *t) {
                  !v->addressed && !v->constructed && !v->reference &&
                  (!v->dims.n || v->constant);
     row value = {v->value.at + 1, v->value.n ? v->value.n - 1 : 0};
-    v->constant =
-        constant && plain && !v->shared && is_literal(t, value, v->dims.n > 0);
+    v->constant = constant && plain && !v->shared &&
+                  (is_literal(t, value, v->dims.n > 0) ||
+                   (v->constant && !v->dims.n && is_of_constants(t, value)));
     v->uniform = !v->shared && !v->constant && !v->addressed && !v->alias &&
                  !v->lambda && (!v->reference || v->parameter);
   }
