@@ -114,6 +114,11 @@ __device__ unsigned listed(unsigned k) {
 struct wide { unsigned a, b, c, d, e; };
 __device__ void bump(unsigned *p) { p[1] += 2u; }
 __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
+__device__ unsigned crowd(unsigned x0, unsigned x1, unsigned x2, unsigned &x3, unsigned x4,
+  unsigned x5, unsigned x6, unsigned x7, unsigned x8, unsigned x9, unsigned x10, unsigned
+  x11, unsigned x12, unsigned x13, unsigned x14, unsigned x15, unsigned x16, unsigned x17,
+  unsigned x18, unsigned x19, unsigned x20, unsigned x21, unsigned x22, unsigned x23,
+  unsigned x24, unsigned x25, unsigned x26, unsigned x27);
 enum mode { FIRST, SECOND, LAST = 7 };
 enum class kind : unsigned char { FEW, MANY };
 typedef enum { OLD, OLDER } age;
@@ -157,6 +162,22 @@ template <auto L> __device__ unsigned any(unsigned v) {
 }
 ]]
 
+local behind = [[
+
+__device__ unsigned crowd(unsigned x0, unsigned x1, unsigned x2, unsigned &x3, unsigned x4,
+  unsigned x5, unsigned x6, unsigned x7, unsigned x8, unsigned x9, unsigned x10, unsigned
+  x11, unsigned x12, unsigned x13, unsigned x14, unsigned x15, unsigned x16, unsigned x17,
+  unsigned x18, unsigned x19, unsigned x20, unsigned x21, unsigned x22, unsigned x23,
+  unsigned x24, unsigned x25, unsigned x26, unsigned x27) {
+  __syncthreads();
+  x3 += __shfl_xor_sync(~0u, x27, 1);
+  return x0 * 1u + x1 * 2u + x2 * 3u + x3 * 4u + x4 * 5u + x5 * 6u + x6 * 7u + x7 * 8u +
+    x8 * 9u + x9 * 10u + x10 * 11u + x11 * 12u + x12 * 13u + x13 * 14u + x14 * 15u + x15
+    * 16u + x16 * 17u + x17 * 18u + x18 * 19u + x19 * 20u + x20 * 21u + x21 * 22u + x22
+    * 23u + x23 * 24u + x24 * 25u + x25 * 26u + x26 * 27u + x27 * 28u;
+}
+]]
+
 local bodies = {
   "out[t] = folded(in[t]) + folded(in[t], 4) * 3u + folded(in[t], 2, 8);",
   "out[t] = turned(in[t]) + turned(in[t], 2) + turned<unsigned>(in[t], 4, 5u);",
@@ -194,6 +215,11 @@ local bodies = {
   "out[t] = strided<most / 32>(in[t]) + strided<deep::WIDE>(t) * 3u + strided<least(most, 2)>(f);",
   "const int m = least(many, 256); unsigned v = reduced<m>(in[t]); constexpr int q = least(m, 6); "
     .. "out[t] = v + strided<q>(t) * 3u + any<4>(t) + any<many>(f) * 5u + any<LAST>(t) * any<2u>(f);",
+  -- as many parameters as there are, of a function behind the kernels
+  "unsigned z = f; const unsigned v = crowd(t + 0, t + 1, t + 2, z, t + 4, t + 5, t + "
+    .. "6, t + 7, t + 8, t + 9, t + 10, t + 11, t + 12, t + 13, t + 14, t + 15, t + 16, t + "
+    .. "17, t + 18, t + 19, t + 20, t + 21, t + 22, t + 23, t + 24, t + 25, t + 26, in[t]); "
+    .. "out[t] = v ^ z;",
   -- how many there are
   "constexpr unsigned table[4] = {3, 1, 4, 1}; constexpr int W = sizeof(table) / sizeof(table[0]); "
     .. "unsigned a[W]; for (int k = 0; k < W; k++) a[k] = table[k] * t; __syncthreads(); "
@@ -264,7 +290,7 @@ describe("functions that synchronize", function()
   it("do in loops what they do in fibers", function()
     local text = {}
     for k, body in ipairs(bodies) do text[k] = kernel("k" .. k, body) end
-    text = prelude .. table.concat(text, "\n")
+    text = prelude .. table.concat(text, "\n") .. behind
     local modules, input = forms.both(text), forms.numbers(64)
     for k, body in ipairs(bodies) do
       assert.same({ "loops" }, { modules[1]:kernel("k" .. k):form() }, body)

@@ -5,7 +5,8 @@
 
 #include "compile/loops/inline_private.h"
 
-#define MAX_DEPTH 8 /* of calls */
+#define MAX_DEPTH 8       /* of calls */
+#define MAX_PARAMETERS 48 /* of a function */
 
 
 void cgl_inline_put(statement ***tail, statement *s) {
@@ -211,8 +212,8 @@ static row strip_type(row type) {
 
 /* May the function be called with n arguments? */
 static bool takes(row parameters, size_t n) {
-  row each[24];
-  const size_t count = cgl_inline_split(parameters, each, 24);
+  row each[MAX_PARAMETERS];
+  const size_t count = cgl_inline_split(parameters, each, MAX_PARAMETERS);
   if (count == 1 && each[0].n == 1)
     return !n; /* void */
   for (size_t k = n; k < count; k++)
@@ -443,9 +444,9 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
                        statement ***tail) {
   const cgl_token call = r->at[i];
   function f = {0};
-  row parameters[24], args[24];
-  const size_t passed =
-      cgl_inline_split(cgl_row_slice(*r, open + 1, end - 1), args, 24);
+  row parameters[MAX_PARAMETERS], args[MAX_PARAMETERS];
+  const size_t passed = cgl_inline_split(cgl_row_slice(*r, open + 1, end - 1),
+                                         args, MAX_PARAMETERS);
   if (i && cgl_token_is_any(&r->at[i - 1], ".", "->", "::")) {
     cgl_tree_refuse(t, &call,
                     "a call of '%.*s', a member or of a namespace, which "
@@ -464,10 +465,10 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
         (int)call.length, call.text);
     return;
   }
-  size_t n = cgl_inline_split(f.parameters, parameters, 24);
+  size_t n = cgl_inline_split(f.parameters, parameters, MAX_PARAMETERS);
   if (n == 1 && parameters[0].n == 1 && cgl_token_is(parameters[0].at, "void"))
     n = 0;
-  if (!take_defaults(parameters, args, passed, n) || n == 24 ||
+  if (!take_defaults(parameters, args, passed, n) || n == MAX_PARAMETERS ||
       t->depth == MAX_DEPTH) {
     cgl_tree_refuse(t, &call,
                     "a call of '%.*s' with other arguments, or too deep",
@@ -486,7 +487,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
     row given =
         open > i + 1 ? cgl_row_slice(*r, i + 2, open - 1) : (row){NULL, 0};
     cgl_inline_bind_template(t, &call, &f, given, parameters, args, n, tail);
-    cgl_inline_split(f.parameters, parameters, 24);
+    cgl_inline_split(f.parameters, parameters, MAX_PARAMETERS);
     take_defaults(parameters, args, n, n);
   }
   for (size_t k = 0; k < n && !t->why; k++)
