@@ -119,6 +119,29 @@ __device__ unsigned crowd(unsigned x0, unsigned x1, unsigned x2, unsigned &x3, u
   x11, unsigned x12, unsigned x13, unsigned x14, unsigned x15, unsigned x16, unsigned x17,
   unsigned x18, unsigned x19, unsigned x20, unsigned x21, unsigned x22, unsigned x23,
   unsigned x24, unsigned x25, unsigned x26, unsigned x27);
+template <class T> struct less { static __device__ bool cmp(T a, T b) { return a < b; } };
+template <class T, class U> struct duo {
+  T a;
+  U b;
+  static __device__ bool cmp(T a, T b) { return a > b + U(1); }
+};
+template <class T, class C> __device__ T swapped(T v, int d, bool up) {
+  T o = __shfl_xor_sync(~0u, v, d);
+  return C::cmp(v, o) == up ? o : v;
+}
+template <class T, class C = less<T>> __device__ T sorted(T v) {
+  v = swapped<T, C>(v, 1, threadIdx.x & 1);
+  return v;
+}
+template <class T> __device__ bool positive(T v) { v = sorted<T, less<T>>(v); return v > 0; }
+template <class A, class B = duo<A, int>, int W = sizeof(B) / 4> __device__ unsigned kept(A v) {
+  unsigned a[W] = {};
+  B b;
+  b.a = v;
+  __syncthreads();
+  a[W - 1] = b.a;
+  return a[v % W] + __shfl_xor_sync(~0u, v, 1);
+}
 enum mode { FIRST, SECOND, LAST = 7 };
 enum class kind : unsigned char { FEW, MANY };
 typedef enum { OLD, OLDER } age;
@@ -215,6 +238,11 @@ local bodies = {
   "out[t] = strided<most / 32>(in[t]) + strided<deep::WIDE>(t) * 3u + strided<least(most, 2)>(f);",
   "const int m = least(many, 256); unsigned v = reduced<m>(in[t]); constexpr int q = least(m, 6); "
     .. "out[t] = v + strided<q>(t) * 3u + any<4>(t) + any<many>(f) * 5u + any<LAST>(t) * any<2u>(f);",
+  -- templates as arguments of templates
+  "out[t] = positive(in[t]) + positive((int)in[t]) * 2u;",
+  "out[t] = sorted(in[t]) + sorted<unsigned>(t); out[t] += "
+    .. "sorted<unsigned, duo<unsigned, int>>(in[t] % 8u) * 3u;",
+  "out[t] = kept<unsigned>(in[t]); out[t] ^= kept<unsigned, duo<unsigned, duo<unsigned, int>>>(t);",
   -- as many parameters as there are, of a function behind the kernels
   "unsigned z = f; const unsigned v = crowd(t + 0, t + 1, t + 2, z, t + 4, t + 5, t + "
     .. "6, t + 7, t + 8, t + 9, t + 10, t + 11, t + 12, t + 13, t + 14, t + 15, t + 16, t + "

@@ -405,12 +405,15 @@ static bool is_function(const cgl_token *at, size_t count) {
 /* How many tokens in front of the declaration are its template <...>. */
 static size_t header_of(const cgl_program *p, const cgl_token *at) {
   const cgl_token *from = at;
-  if (at == p->row->at || !cgl_token_is(at - 1, ">"))
+  if (at == p->row->at || !cgl_token_is_any(at - 1, ">", ">>"))
     return 0;
-  while (from > p->row->at && !cgl_token_is_any(from - 1, ";", "{", "}") &&
-         !cgl_token_is(from, "template"))
-    from--;
-  return cgl_token_is(from, "template") ? (size_t)(at - from) : 0;
+  while (from > p->row->at && !cgl_token_is_any(from - 1, ";", "{", "}")) {
+    const size_t n = (size_t)(at - --from);
+    if (cgl_token_is(from, "template") &&
+        cgl_tokens_close_angle(from, n, 1) == n)
+      return n;
+  }
+  return 0;
 }
 
 

@@ -223,6 +223,19 @@ static bool takes(row parameters, size_t n) {
 }
 
 
+/* What stands from `from` on, up to the > that the row's last token is, or that
+   it ends with as >>. */
+static row take_angle(tree *t, row r, size_t from) {
+  row made = cgl_tree_copy(t, &r.at[from], r.n - from);
+  cgl_token *last = made.n ? &made.at[made.n - 1] : NULL;
+  if (last && cgl_token_is(last, ">>"))
+    last->length = 1;
+  else if (last)
+    made.n--;
+  return made;
+}
+
+
 /* The only function of that name that has a body and takes n arguments. */
 static bool find_function(tree *t, const cgl_token *name, size_t n,
                           function *out) {
@@ -246,7 +259,8 @@ static bool find_function(tree *t, const cgl_token *name, size_t n,
       continue;
     out->templates = (row){NULL, 0};
     if (c->header)
-      out->templates = cgl_tree_copy(t, c->at - c->header + 2, c->header - 3);
+      out->templates =
+          take_angle(t, (row){(cgl_token *)c->at - c->header, c->header}, 2);
     found++;
     out->type = cgl_tree_copy(t, c->at, i - 1);
     out->parameters = parameters;
@@ -484,8 +498,8 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
     cgl_inline_rename(f.templates, &v->name, &other);
   }
   if (f.templates.n) {
-    row given =
-        open > i + 1 ? cgl_row_slice(*r, i + 2, open - 1) : (row){NULL, 0};
+    row given = open > i + 1 ? take_angle(t, cgl_row_slice(*r, 0, open), i + 2)
+                             : (row){NULL, 0};
     cgl_inline_bind_template(t, &call, &f, given, parameters, args, n, tail);
     cgl_inline_split(f.parameters, parameters, MAX_PARAMETERS);
     take_defaults(parameters, args, n, n);

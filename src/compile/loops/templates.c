@@ -240,12 +240,32 @@ static bool is_of_lambda(const tree *t, const cgl_token *name,
 }
 
 
+/* The elements of a list of a template, in which those of another may stand: a
+   < behind a name that is no number's. */
+static size_t split(tree *t, row r, row *out, size_t most) {
+  size_t n = 0;
+  for (size_t i = 0, end; i < r.n && n < most; i = end + 1) {
+    for (end = i; end < r.n && !cgl_token_is(&r.at[end], ",");) {
+      const cgl_token *last = end > i ? &r.at[end - 1] : NULL;
+      const variable *v = last ? cgl_tree_find(t, last) : NULL;
+      if (last && last->kind == CGL_TOKEN_NAME && (!v || v->alias) &&
+          cgl_token_is(&r.at[end], "<") && !cgl_values_is_constant(t, last))
+        end = cgl_tokens_close_angle(r.at, r.n, end);
+      else
+        end = cgl_tokens_past(r.at, r.n, end);
+    }
+    out[n++] = cgl_row_slice(r, i, end);
+  }
+  return n;
+}
+
+
 void cgl_inline_bind_template(tree *t, const cgl_token *call, function *f,
                               row given, const row *parameters, const row *args,
                               size_t n, statement ***tail) {
   row names[16], values[16];
-  size_t count = cgl_inline_split(f->templates, names, 16);
-  size_t written = cgl_inline_split(given, values, 16);
+  size_t count = split(t, f->templates, names, 16);
+  size_t written = split(t, given, values, 16);
   for (size_t k = 0; k < count && !t->why; k++) {
     row p = names[k], value = k < written ? values[k] : (row){NULL, 0};
     bool type = cgl_token_is_any(p.at, "class", "typename"), late = false;
@@ -300,5 +320,7 @@ void cgl_inline_bind_template(tree *t, const cgl_token *call, function *f,
       cgl_inline_put(tail, cgl_tree_declare_value(t, &own, constant, value));
     }
     cgl_inline_rename_in(f, name, &own);
+    for (size_t i = k + 1; i < count; i++) /* what is usual may name it */
+      cgl_inline_rename(names[i], name, &own);
   }
 }
