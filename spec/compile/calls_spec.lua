@@ -142,6 +142,23 @@ template <class A, class B = duo<A, int>, int W = sizeof(B) / 4> __device__ unsi
   a[W - 1] = b.a;
   return a[v % W] + __shfl_xor_sync(~0u, v, 1);
 }
+template <class T> struct sum { static __device__ T op(T a, T b) { return a + b; } };
+namespace far { template <class T, int K = 2> struct highest {
+  static __device__ T pick(T a, T b) { return (a > b ? a : b) + K; }
+}; }
+template <class T> struct placed_sum { static __device__ T op(T a, T b) { return a + b * threadIdx.x; } };
+template <template <class> class F, class T> __device__ T combined(T v) {
+  for (int d = 16; d; d >>= 1) v = F<T>::op(v, __shfl_xor_sync(~0u, v, d));
+  return v;
+}
+template <class T, template <class, int> typename F = far::highest, int K = 3> __device__ T more(T v) {
+  __syncthreads();
+  return F<T, K>::pick(v, __shfl_xor_sync(~0u, v, 1));
+}
+template <template <class> class F> __device__ unsigned outer(unsigned v) {
+  __syncthreads();
+  return combined<F, unsigned>(v) + 1u;
+}
 enum mode { FIRST, SECOND, LAST = 7 };
 enum class kind : unsigned char { FEW, MANY };
 typedef enum { OLD, OLDER } age;
@@ -243,6 +260,9 @@ local bodies = {
   "out[t] = sorted(in[t]) + sorted<unsigned>(t); out[t] += "
     .. "sorted<unsigned, duo<unsigned, int>>(in[t] % 8u) * 3u;",
   "out[t] = kept<unsigned>(in[t]); out[t] ^= kept<unsigned, duo<unsigned, duo<unsigned, int>>>(t);",
+  "out[t] = combined<sum, unsigned>(in[t]) + outer<placed_sum>(t) * 3u; out[t] ^= outer<sum>(f);",
+  "out[t] = more(in[t]) + more<unsigned, far::highest>(t) * 3u; out[t] += "
+    .. "more<unsigned, far::highest, 9>(f);",
   -- as many parameters as there are, of a function behind the kernels
   "unsigned z = f; const unsigned v = crowd(t + 0, t + 1, t + 2, z, t + 4, t + 5, t + "
     .. "6, t + 7, t + 8, t + 9, t + 10, t + 11, t + 12, t + 13, t + 14, t + 15, t + 16, t + "

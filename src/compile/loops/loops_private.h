@@ -123,6 +123,7 @@ typedef struct tree {
   bool keeps;      /* one might keep where something is */
   bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
+  bool hides;      /* a token stands for a name and namespaces around it */
   int strides;     /* loops that a row of threads takes together */
   bool guarded;    /* rows inside an array run without what asks for its edge */
   bool strips;     /* loops that strips take together count as SYNC_WARP */

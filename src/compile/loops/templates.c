@@ -260,6 +260,24 @@ static size_t split(tree *t, row r, row *out, size_t most) {
 }
 
 
+/* The class template that the value names, as one token; behind a namespace it
+   is no longer found by its name. */
+static bool class_of(tree *t, row value, cgl_token *out) {
+  char text[100];
+  const cgl_token *last = value.n ? &value.at[value.n - 1] : NULL;
+  for (size_t i = 0; i < value.n; i++)
+    if ((value.n - 1 - i) % 2 ? !cgl_token_is(&value.at[i], "::")
+                              : value.at[i].kind != CGL_TOKEN_NAME)
+      return false;
+  if (!last || cgl_tree_sync(t, value.at, value.n) ||
+      !spell(t, value, text, sizeof text))
+    return false;
+  t->hides |= value.n > 1;
+  *out = value.n > 1 ? cgl_tree_token(t, last, "%s", text) : *last;
+  return true;
+}
+
+
 void cgl_inline_bind_template(tree *t, const cgl_token *call, function *f,
                               row given, const row *parameters, const row *args,
                               size_t n, statement ***tail) {
@@ -269,13 +287,15 @@ void cgl_inline_bind_template(tree *t, const cgl_token *call, function *f,
   for (size_t k = 0; k < count && !t->why; k++) {
     row p = names[k], value = k < written ? values[k] : (row){NULL, 0};
     bool type = cgl_token_is_any(p.at, "class", "typename"), late = false;
-    for (size_t i = 0; i < p.n; i++)
+    const bool templated = cgl_token_is(p.at, "template");
+    for (size_t i = templated ? cgl_tokens_close_angle(p.at, p.n, 1) : 0;
+         i < p.n; i++)
       if (cgl_token_is(&p.at[i], "=")) {
         if (!value.n)
           value = cgl_row_slice(p, i + 1, p.n);
         p.n = i;
       }
-    cgl_token *pointer = find_pointer(p);
+    cgl_token *pointer = templated ? NULL : find_pointer(p);
     const cgl_token *given_by = pointer ? find_named(t, value) : NULL;
     if (given_by)
       cgl_inline_rename_in(f, pointer, given_by);
@@ -307,8 +327,12 @@ void cgl_inline_bind_template(tree *t, const cgl_token *call, function *f,
     }
     cgl_token own = cgl_tree_token(t, name, "%.*s__%d", (int)name->length,
                                    name->text, ++t->ids);
+    if (templated && !class_of(t, value, &own))
+      cgl_tree_refuse(t, call, "a template's argument that is a template");
     const row of = cgl_row_slice(p, 0, p.n - 1);
-    if (late) {
+    if (templated) {
+      /* its name stands for the parameter's */
+    } else if (late) {
       variable *v = cgl_tree_alias(t, &own, (row){NULL, 0});
       v->value = value;
       v->is_auto = true;

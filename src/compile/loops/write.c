@@ -383,7 +383,7 @@ static void see_index(tree *t, statement *s, row r, void *user) {
 /* May anything that the kernel calls ask for the thread's index: functions,
    constructors of its variables, operators, which no name tells? */
 static bool asks_index(tree *t) {
-  bool global = false;
+  bool global = t->hides;
   cgl_values_each(t, t->body, see_index, &global);
   for (const variable *v = t->variables; v; v = v->next)
     see_index(t, NULL, v->type, &global);
