@@ -146,12 +146,15 @@ template <class T> struct sum { static __device__ T op(T a, T b) { return a + b;
 namespace far { template <class T, int K = 2> struct highest {
   static __device__ T pick(T a, T b) { return (a > b ? a : b) + K; }
 }; }
-template <class T> struct placed_sum { static __device__ T op(T a, T b) { return a + b * threadIdx.x; } };
+template <class T> struct placed_sum {
+  static __device__ T op(T a, T b) { return a + b * threadIdx.x; }
+};
 template <template <class> class F, class T> __device__ T combined(T v) {
   for (int d = 16; d; d >>= 1) v = F<T>::op(v, __shfl_xor_sync(~0u, v, d));
   return v;
 }
-template <class T, template <class, int> typename F = far::highest, int K = 3> __device__ T more(T v) {
+template <class T, template <class, int> typename F = far::highest, int K = 3>
+__device__ T more(T v) {
   __syncthreads();
   return F<T, K>::pick(v, __shfl_xor_sync(~0u, v, 1));
 }
@@ -162,7 +165,11 @@ template <template <class> class F> __device__ unsigned outer(unsigned v) {
 enum mode { FIRST, SECOND, LAST = 7 };
 enum class kind : unsigned char { FEW, MANY };
 typedef enum { OLD, OLDER } age;
-namespace deep { enum level { LOW, HIGH }; enum class spot { HERE, THERE }; constexpr int WIDE = 3; }
+namespace deep {
+  enum level { LOW, HIGH };
+  enum class spot { HERE, THERE };
+  constexpr int WIDE = 3;
+}
 const int most = 512;
 constexpr int least(int a, int b) { return a < b ? a : b; }
 const int many = least(most, 256);
@@ -251,10 +258,13 @@ local bodies = {
   "out[t] = placed<deep::LOW, deep::spot::HERE>(in[t]) + "
     .. "placed<deep::HIGH, deep::spot::THERE>(t);",
   "out[t] = reduced<many>(in[t]); out[t] += reduced<most>(t); out[t] ^= "
-    .. "reduced<least(most, 300)>(t); out[t] *= reduced<many / 2>(f) + reduced<deep::WIDE * 99>(t);",
-  "out[t] = strided<most / 32>(in[t]) + strided<deep::WIDE>(t) * 3u + strided<least(most, 2)>(f);",
+    .. "reduced<least(most, 300)>(t); out[t] *= reduced<many / 2>(f) + "
+    .. "reduced<deep::WIDE * 99>(t);",
+  "out[t] = strided<most / 32>(in[t]) + strided<deep::WIDE>(t) * 3u + "
+    .. "strided<least(most, 2)>(f);",
   "const int m = least(many, 256); unsigned v = reduced<m>(in[t]); constexpr int q = least(m, 6); "
-    .. "out[t] = v + strided<q>(t) * 3u + any<4>(t) + any<many>(f) * 5u + any<LAST>(t) * any<2u>(f);",
+    .. "out[t] = v + strided<q>(t) * 3u + any<4>(t) + any<many>(f) * 5u + "
+    .. "any<LAST>(t) * any<2u>(f);",
   -- templates as arguments of templates
   "out[t] = positive(in[t]) + positive((int)in[t]) * 2u;",
   "out[t] = sorted(in[t]) + sorted<unsigned>(t); out[t] += "
@@ -274,8 +284,8 @@ local bodies = {
     .. "out[t] = a[f % W];",
   "const unsigned table[3] = {3, 1, 4}; const int W = sizeof(table) / sizeof(*table); "
     .. "__shared__ unsigned own[64]; constexpr auto V = sizeof(own) / sizeof(own[0]) / 16; "
-    .. "unsigned a[W + V]; own[t] = in[t]; for (int k = 0; k < W + V; k++) a[k] = table[k % W] * t; "
-    .. "__syncthreads(); out[t] = a[f % (W + V)] + own[t ^ 1];",
+    .. "unsigned a[W + V]; own[t] = in[t]; for (int k = 0; k < W + V; k++) "
+    .. "a[k] = table[k % W] * t; __syncthreads(); out[t] = a[f % (W + V)] + own[t ^ 1];",
   "unsigned own[4] = {f, 1, 2, 3}, two[sizeof(own) / sizeof(*own)][2]; wide w; constexpr int "
     .. "V = sizeof(w) / sizeof(w.a), X = sizeof(own[0]) + sizeof(*out) + sizeof(float4); "
     .. "unsigned a[V + X]; for (int k = 0; k < V + X; k++) a[k] = own[k % 4] * t; two[1][1] = t; "

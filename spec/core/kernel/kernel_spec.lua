@@ -175,7 +175,7 @@ describe("kernel", function()
       slips(function() go({ 1, 1, 1, 1 }, 1) end, "grid takes at most three sizes: x, y and z")
       slips(function() go({ 1, shard = 1 }, 1) end,
         'unknown option "shard"; the options are shared')
-      slips(function() go(1, { 1, shared = 1 }) end, 'unknown option "shared"')
+      slips(function() go(1, { 1, shared = 1 }) end, 'stand with the grid')
       slips(function() go({ 1, shared = -1 }, 1) end, "shared must be a whole number from 0")
       local _, text = device.fails(go, 1, 2048)
       assert.matches("2048", text)
