@@ -35,6 +35,15 @@ template <class T> __device__ T deep(T v, int f) {
 
 -- Behind `&&`, `||` and `?`.
 local chosen = {
+  "const unsigned a = 4, v = f > 3 ? 2 : sum(in[t]), w = a + v; out[t] = v + w * 3;",
+  "bool a = !(f > 3 || odd(t)), b = !(f > 2 && odd(in[t])); out[t] = a * 2 + b;",
+  "unsigned a = 2; if (f & 1) a = !(f > 3 || odd(t)); out[t] = a;",
+  "if (!(f > 3 || odd(t))) { out[t] = 3; } else if (!(f & 1 ? odd(in[t]) : odd(t))) out[t] = 5; "
+    .. "else out[t] = 7;",
+  "for (unsigned k = 0; k < f; k++) if (!(k & 1 || odd(in[t] + k))) out[t] += k; "
+    .. "else { out[t] += 3; continue; }",
+  "unsigned x = 3, y = x + 1, z = x > f || odd(y + t), q = z ? 3 : y; out[t] = x + y + z + q;",
+  "auto x = f > 1 && odd(t), y = f > 2 || odd(in[t]); out[t] = x * 2 + y;",
   "out[t] = f > 3 ? sum(in[t]) : 2;",
   "unsigned v = f > 3 ? sum(in[t]) : 2; out[t] = v;",
   "const unsigned v = (f > 3 ? 2 : sum(in[t])); __syncthreads(); out[t] = v;",

@@ -524,7 +524,7 @@ extern "C" __global__ void k(int *x) {
 }]] },
     { "an operation of several threads behind '||'", 2, [[
 extern "C" __global__ void k(int *x) {
-  if (!(x[0] || __any_sync(~0u, x[threadIdx.x]))) x[1] = 2;
+  if (2 * (x[0] || __any_sync(~0u, x[threadIdx.x])) > x[2]) x[1] = 2;
 }]] },
     { "a call of 'sum', which synchronizes and is overloaded or a member", 4, [[
 __device__ int sum(int v) { return v + __shfl_xor_sync(~0u, v, 1); }

@@ -174,26 +174,97 @@ static void put_again(chooser *s, size_t from) {
 }
 
 
+/* What stands behind the `!` of all of the expression, when that is chosen; or
+   nothing. */
+static row find_negated(tree *t, row e) {
+  e = cgl_row_unwrap(e);
+  if (e.n < 4 || !cgl_token_is(e.at, "!") || !cgl_token_is(&e.at[1], "(") ||
+      cgl_tokens_close(e.at, e.n, 1) != e.n)
+    return (row){NULL, 0};
+  e = cgl_row_slice(e, 1, e.n);
+  return find_choice(t, e).op ? e : (row){NULL, 0};
+}
+
+
+/* `front !(e) back` as a variable that is e, and `front !variable back`. */
+static void put_negated(chooser *s, row front, row e, row back) {
+  char text[100];
+  const int id = ++s->ids;
+  snprintf(text, sizeof text, "bool cgl_chosen_%d =", id);
+  put_text(s, text);
+  put_row(s, e);
+  put_text(s, ";");
+  put_row(s, front);
+  snprintf(text, sizeof text, "!cgl_chosen_%d", id);
+  put_text(s, text);
+  put_row(s, back);
+}
+
+
+/* T a = e, b = f; as a declaration for each, where one is chosen. */
+static bool put_declarators(chooser *s, row one) {
+  size_t name = 0, parts = 0, from = s->out.count;
+  bool chosen = false;
+  while (name + 1 < one.n && one.at[name + 1].kind == CGL_TOKEN_NAME)
+    name++;
+  const row type = cgl_row_slice(one, 0, name);
+  if (!name || cgl_row_has(type, "static") || cgl_row_has(type, "return"))
+    return false;
+  for (size_t i = name, end; i + 1 < one.n; i = end + 1, parts++) {
+    if (one.at[i].kind != CGL_TOKEN_NAME || !cgl_token_is(&one.at[i + 1], "="))
+      return false;
+    for (end = i; end + 1 < one.n && !cgl_token_is(&one.at[end], ",");)
+      end = cgl_tokens_past(one.at, one.n - 1, end);
+    const row value = cgl_row_slice(one, i + 2, end);
+    chosen |= find_choice(s->t, value).op || find_negated(s->t, value).n;
+  }
+  if (!chosen || parts < 2)
+    return false;
+  for (size_t i = name, end; i + 1 < one.n; i = end + 1) {
+    for (end = i; end + 1 < one.n && !cgl_token_is(&one.at[end], ",");)
+      end = cgl_tokens_past(one.at, one.n - 1, end);
+    put_row(s, type);
+    put_row(s, cgl_row_slice(one, i, end));
+    put_text(s, ";");
+  }
+  put_again(s, from);
+  return true;
+}
+
+
+/* Is it T x = e; of which the value begins there? */
+static bool is_declaration(row one, size_t value) {
+  return value > 2 && one.at->kind == CGL_TOKEN_NAME &&
+         !cgl_token_is(one.at, "return") &&
+         cgl_token_is(&one.at[value - 1], "=") &&
+         one.at[value - 2].kind == CGL_TOKEN_NAME &&
+         (one.at[value - 3].kind == CGL_TOKEN_NAME ||
+          cgl_token_is_any(&one.at[value - 3], "*", ">", "&"));
+}
+
+
 static bool put_chosen(chooser *s, row one) {
   const size_t from = s->out.count;
-  const bool back = cgl_token_is(one.at, "return");
-  const size_t value = back ? 1 : find_value(one);
-  const choice c =
-      find_choice(s->t, cgl_row_slice(one, value, one.n - (one.n > 0)));
-  if (!c.op || !cgl_token_is(&one.at[one.n - 1], ";"))
+  const size_t value = cgl_token_is(one.at, "return") ? 1 : find_value(one);
+  const row e = cgl_row_slice(one, value, one.n - (one.n > 0));
+  const row front = cgl_row_slice(one, 0, value), end = {&one.at[one.n - 1], 1};
+  const row negated = find_negated(s->t, e);
+  const choice c = find_choice(s->t, e);
+  const bool declares = is_declaration(one, value);
+  if (!cgl_token_is(end.at, ";") || put_declarators(s, one))
+    return cgl_token_is(end.at, ";");
+  if (!c.op && !negated.n)
     return false;
-  const row front = cgl_row_slice(one, 0, value);
-  const bool declares = value > 2 && !back && one.at->kind == CGL_TOKEN_NAME &&
-                        cgl_token_is(&one.at[value - 1], "=") &&
-                        one.at[value - 2].kind == CGL_TOKEN_NAME &&
-                        (one.at[value - 3].kind == CGL_TOKEN_NAME ||
-                         cgl_token_is_any(&one.at[value - 3], "*", ">", "&"));
-  if (declares) {
-    if (!put_declaration(s, front, &c))
-      return false;
-  } else {
+  if (declares && negated.n)
+    put_negated(s, front, negated, end);
+  else if (declares && !put_declaration(s, front, &c))
+    return false;
+  else if (!declares) {
     put_text(s, "{");
-    put_choice(s, &c, front);
+    if (negated.n)
+      put_negated(s, front, negated, end);
+    else
+      put_choice(s, &c, front);
     put_text(s, "}");
   }
   put_again(s, from);
@@ -207,7 +278,17 @@ static bool put_if(chooser *s, row one) {
     return false;
   const size_t from = s->out.count;
   const size_t close = cgl_tokens_close(one.at, one.n, 1);
-  const choice c = find_choice(s->t, cgl_row_slice(one, 2, close - 1));
+  const row cond = cgl_row_slice(one, 2, close - 1);
+  const row negated = find_negated(s->t, cond);
+  if (negated.n) {
+    put_text(s, "{");
+    put_negated(s, cgl_row_slice(one, 0, 2), negated,
+                cgl_row_slice(one, close - 1, one.n));
+    put_text(s, "}");
+    put_again(s, from);
+    return true;
+  }
+  const choice c = find_choice(s->t, cond);
   if (!c.op || (cgl_token_is(c.op, "&&") && cgl_tree_end(one, close) == one.n))
     return false;
   char text[60];
