@@ -91,6 +91,25 @@ local chosen = {
 
 -- Left by a warp, or by some of its lanes.
 local left = {
+  "unsigned n = 0; for (int i = 0; i < 3; i++) { if (f == 1) break; __syncwarp(); if "
+    .. "(t & 1) continue; n++; } out[t] = n;",
+  "unsigned n = 0; for (int i = 0; i < 3; i++) { if (f == 1) continue; __syncwarp(); "
+    .. "if (t & 1) continue; n++; } out[t] = n;",
+  "unsigned n = 0, i = 0; while (i++ < 3) { n++; if (i < 5) { if (f == 1) break; } "
+    .. "__shfl_xor_sync(~0u, n, 1); if (t & 1) continue; n++; } out[t] = n;",
+  "unsigned n = 0; for (int i = 0; i < 3; i++) { if (__any_sync(~0u, in[t] % 5 == f)) "
+    .. "break; n += __shfl_xor_sync(~0u, n + t, 1); if (t % 5 == i) { n++; continue; } n += "
+    .. "7; } out[t] = n;",
+  "unsigned n = 0; for (int i = 0; i < 3; i++) { __syncwarp(); n++; if (t & 32) break; "
+    .. "if (t & 1) continue; n += 4; } out[t] = n;",
+  "unsigned n = 0; for (int i = 0; i < 3; i++) { n += __popc(__ballot_sync(~0u, t & "
+    .. "1)); if (t & 1) { n++; if (f == 9) break; continue; } n += 4; } out[t] = n;",
+  "unsigned n = 0; for (int i = 0; i < 3; i++) { n += __popc(__ballot_sync(~0u, t & "
+    .. "1)); if (t & 1) continue; n += 4; if (f) continue; n++; } out[t] = n;",
+  "unsigned n = 0; for (int i = 0; i < 3; i++) { n += __popc(__ballot_sync(~0u, t & "
+    .. "1)); for (int j = 0; j < 2; j++) { n += __shfl_xor_sync(~0u, n, 1); if (f == 1) "
+    .. "break; if (t & 1) continue; n++; } if (f == 2) break; if (t & 2) continue; n += 3; "
+    .. "} out[t] = n;",
   "int lane = t & 31; unsigned i; while (true) { if (lane == 0) i = atomicAdd(out + 63, "
     .. "1u); i = __shfl_sync(~0u, i, 0); if (i >= 9) break; out[i] = 5; }",
   "unsigned v = in[t], n = 0; for (int k = 0; k < 10; k++) { unsigned w = sum(v + k); if "

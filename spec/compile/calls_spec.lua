@@ -407,6 +407,19 @@ struct U { unsigned a; __device__ U(unsigned &z) { a = z; z += threadIdx.x * 3; 
 struct UT { unsigned a; template <class A> __device__ UT(A &z) { a = 1; z += threadIdx.x; } };
 struct O { unsigned v; __device__ unsigned operator[](U u) const { return 2; } };
 __device__ void takes(int, U u) {}
+struct A {
+  unsigned v;
+  __device__ A(unsigned k) : v(k) {}
+  __device__ A &operator<<(unsigned &k) { k += v; return *this; }
+  __device__ operator unsigned() const { return v; }
+};
+struct C {
+  unsigned v;
+  __device__ C(unsigned &k) : v(1) { k += 3; }
+  __device__ C(const unsigned &k) : v(k) {}
+};
+struct M { unsigned v; __device__ unsigned operator,(unsigned &k) { return k += v + 1; } };
+typedef unsigned &named;
 __device__ O operator+(O o, unsigned &z) { z += threadIdx.x; return o; }
 __device__ O operator-(O o, U u) { return o; }
 __device__ O &operator>>(O &o, unsigned &z) { z = o.v + threadIdx.x; return o; }
@@ -424,6 +437,19 @@ __device__ O &operator>>(O &o, unsigned &z) { z = o.v + threadIdx.x; return o; }
       "unsigned z = 4; UT u(z), w = z; __syncthreads(); out[t] = z + u.a + w.a;",
       "unsigned z = 4; auto g = [&]() -> unsigned & { return z; }; g() += t; __syncthreads(); "
         .. "out[t] = z;",
+      "A a(t); unsigned k = f; a << k; __syncthreads(); out[t] = k;",
+      "A a(t); unsigned k = t; a << k; __syncthreads(); out[t] = k;",
+      "A a(t); unsigned k = t; k = __shfl_xor_sync(~0u, k, 1); a << k; out[t] = k;",
+      "unsigned k = f; A(t) << k; __syncthreads(); out[t] = k;",
+      "unsigned k = f; if (t & 1) { C c(k); } __syncthreads(); out[t] = k;",
+      "M m{(unsigned)t}; unsigned k = f; m, k; __syncthreads(); out[t] = k;",
+      "unsigned k = t; decltype((k)) r = k; r += 5; __syncthreads(); out[t] = k;",
+      "unsigned k = f; decltype((k)) r = k; r = t; __syncthreads(); out[t] = k;",
+      "unsigned k = f; named r = k; r = t; __syncthreads(); if (!(threadIdx.y + "
+        .. "threadIdx.z)) out[t] = k;",
+      "unsigned w = t, k = 0; named r = w; r = f; k = w; __syncthreads(); out[t] = k + w;",
+      "using UR = unsigned &; unsigned k = f; UR r = k; r = t; __syncthreads(); out[t] = "
+        .. "k;",
       "out[t] = f; __syncthreads(); out[t] += in[t];",
     }, {}
     for k, body in ipairs(changing) do text[k] = kernel("k" .. k, body) end

@@ -145,20 +145,26 @@ static bool drop_vectors(cgl_host_job *h) {
 }
 
 
-/* Does the compiler speak of the kernel as loops, or of an error in its lines?
- */
+/* Does the compiler speak of the kernel as loops? */
 static bool is_named(const cgl_host_job *h, size_t i) {
+  char name[40];
+  int n = snprintf(name, sizeof name, "cgl_loops_of_%zu", i);
+  const char *at = h->said.data;
+  while (at && (at = strstr(at, name)) && at[n] >= '0' && at[n] <= '9')
+    at += n;
+  return at != NULL;
+}
+
+
+/* Does it speak of an error in the kernel's lines?  What is written for loops
+   may count as other lines, so only where no kernel is named. */
+static bool is_placed(const cgl_host_job *h, size_t i) {
   const cgl_source *source = h->job->source;
   const cgl_signature *s = &h->job->image->signatures[i];
   const cgl_chunk *c = &h->job->program->chunks[s->declared->chunk];
   const size_t file = strlen(source->file);
-  char name[40];
-  const int n = snprintf(name, sizeof name, "cgl_loops_of_%zu", i);
   for (const char *at = h->said.data, *end; at && *at; at = end + (*end != 0)) {
     end = at + strcspn(at, "\n");
-    const char *const named = memmem(at, (size_t)(end - at), name, (size_t)n);
-    if (named && !(named[n] >= '0' && named[n] <= '9'))
-      return true;
     if (strncmp(at, source->file, file) != 0 || at[file] != ':' ||
         !memmem(at, (size_t)(end - at), " error: ", 8))
       continue;
@@ -197,11 +203,12 @@ static void drop_loops(cgl_host_job *h, size_t i) {
 static size_t drop_all(cgl_host_job *h) {
   cgl_signature *all = h->job->image->signatures;
   size_t dropped = 0;
-  for (size_t i = 0; i < h->job->image->nsignatures; i++)
-    if (all[i].loops && is_named(h, i)) {
-      drop_loops(h, i);
-      dropped++;
-    }
+  for (int placed = 0; placed < 2 && !dropped; placed++)
+    for (size_t i = 0; i < h->job->image->nsignatures; i++)
+      if (all[i].loops && (placed ? is_placed(h, i) : is_named(h, i))) {
+        drop_loops(h, i);
+        dropped++;
+      }
   if (dropped)
     return dropped;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)

@@ -165,12 +165,42 @@ static bool is_alias(const cgl_chunk *c) {
 }
 
 
+bool cgl_values_is_reference(const tree *t, row type) {
+  size_t chunk;
+  for (size_t i = 0; i < type.n; i++)
+    for (size_t k = 0; type.at[i].kind == CGL_TOKEN_NAME &&
+                       cgl_reach_chunk(t->program, &type.at[i], k, &chunk);
+         k++)
+      if (is_alias(&t->program->chunks[chunk]))
+        return true;
+  return false;
+}
+
+
+/* Names the text from k on a reference that no parameter list shows: as
+   decltype((x)), `using T = int &;` or `typedef int &T;`? */
+static bool names_reference(const cgl_chunk *c, size_t k) {
+  const cgl_token *x = &c->at[k];
+  if (k + 2 >= c->count)
+    return false;
+  if (cgl_token_is(x, "decltype"))
+    return cgl_token_is(x + 1, "(") && cgl_token_is(x + 2, "(");
+  if (!cgl_token_is_any(x, "&", "&&") || !cgl_token_is(x + 2, ";"))
+    return cgl_token_is_any(x, "&", "&&") && cgl_token_is(x + 1, ";");
+  while (k && !cgl_token_is_any(&c->at[k], ";", "{", "}", "typedef"))
+    k--;
+  return cgl_token_is(&c->at[k], "typedef");
+}
+
+
 /* Does a function, or a class, take a reference to what it may change? */
 static bool is_taking(const cgl_chunk *c) {
   for (size_t k = 1; k < c->count; k++)
     if (cgl_token_is_any(&c->at[k], "&", "&&") &&
         (is_reference(c->at, c->count, k) ||
          (k + 1 < c->count && cgl_token_is(&c->at[k + 1], "{"))))
+      return true;
+    else if (names_reference(c, k))
       return true;
   return has_reference(c, false) || is_alias(c);
 }
@@ -283,7 +313,12 @@ static bool may_change_argument(const tree *t, row r, size_t i) {
   const variable *own = cgl_tree_find(t, before);
   if (own && !own->lambda && !own->is_auto && !own->alias)
     return may_take(t, own->type); /* its constructor, or an operator () */
-  return !cgl_tree_is_name(r, open - 1) || own || may_refer(t, before);
+  size_t type = open - 1;          /* T x(...) in a longer text */
+  while (type && (r.at[type - 1].kind == CGL_TOKEN_NAME ||
+                  cgl_token_is_any(&r.at[type - 1], "::", "<", ">")))
+    type--;
+  return !cgl_tree_is_name(r, open - 1) || own || may_refer(t, before) ||
+         may_take(t, cgl_row_slice(r, type, open - 1));
 }
 
 
@@ -366,6 +401,37 @@ bool cgl_values_is_kept(const tree *t, row r, const variable *v) {
 }
 
 
+/* Notes which operand the operator at k may change: the parameters that are
+   references to what is not const. */
+static void find_operands(tree *t, const cgl_chunk *c, size_t k) {
+  const cgl_token *symbol = &c->at[k + 1];
+  size_t open = k + 1;
+  while (open < c->count && !cgl_token_is_any(&c->at[open], "(", "{", ";"))
+    open++;
+  if (symbol->kind != CGL_TOKEN_PUNCT || open == k + 1 || open >= c->count ||
+      !cgl_token_is(&c->at[open], "("))
+    return;
+  const size_t close = cgl_tokens_close(c->at, c->count, open);
+  bool right = c->record;
+  for (size_t i = open + 1; i < close; i = cgl_tokens_past(c->at, c->count, i))
+    if (cgl_token_is(&c->at[i], ","))
+      right = true;
+    else if (cgl_token_is_any(&c->at[i], "&", "&&") &&
+             is_reference(c->at, c->count, i) && t->noperands < MOST_OPERANDS)
+      t->operands[t->noperands++] = (operand){symbol, right};
+}
+
+
+/* May the operator change what stands on that side of it? */
+static bool takes_operand(const tree *t, const cgl_token *symbol, bool right) {
+  for (size_t k = 0; k < t->noperands; k++)
+    if (t->operands[k].right == right &&
+        cgl_token_same(t->operands[k].symbol, symbol))
+      return true;
+  return false;
+}
+
+
 bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
   const cgl_token *name = &v->name;
   const bool pointer = is_pointer(v);
@@ -381,8 +447,12 @@ bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
         (before && cgl_token_is_any(&r.at[before - 1], "++", "--")))
       return true;
     /* An operator's, or the end of a function's template arguments. */
-    if (before && cgl_token_is(&r.at[before - 1], ">>") &&
-        (t->extracts || (t->references && before < i)))
+    if (before && cgl_token_is(&r.at[before - 1], ">>") && t->references &&
+        before < i)
+      return true;
+    if (t->noperands &&
+        ((before && takes_operand(t, &r.at[before - 1], true)) ||
+         (i + 1 < r.n && takes_operand(t, &r.at[i + 1], false))))
       return true;
     if (is_given(t, r, i, pointer))
       return true;
@@ -504,16 +574,6 @@ bool cgl_values_points_inward(const tree *t, const variable *v) {
 
 /* ---- functions of the source ---- */
 
-static bool defines_extraction(const cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++)
-    for (size_t k = 1; k < p->chunks[i].count; k++)
-      if (cgl_token_is(&p->chunks[i].at[k - 1], "operator") &&
-          cgl_token_is(&p->chunks[i].at[k], ">>"))
-        return true;
-  return false;
-}
-
-
 void cgl_values_find_functions(tree *t) {
   for (size_t i = 0; i < t->program->nchunks; i++) {
     const cgl_chunk *c = &t->program->chunks[i];
@@ -522,6 +582,8 @@ void cgl_values_find_functions(tree *t) {
       kernel = cgl_token_is(&c->at[k], "__global__");
     t->references |= is_taking(c);
     t->keeps |= !kernel && is_keeping(c);
+    for (size_t k = 0; k + 1 < c->count && !kernel; k++)
+      if (cgl_token_is(&c->at[k], "operator"))
+        find_operands(t, c, k);
   }
-  t->extracts = defines_extraction(t->program);
 }

@@ -31,6 +31,7 @@ typedef enum statement_kind {
 enum { SYNC_BLOCK = 1, SYNC_WARP = 2, SYNC_APART = 4 };
 
 #define MAX_PLAIN 32
+#define MOST_OPERANDS 32
 
 typedef struct variable variable;
 
@@ -100,6 +101,12 @@ typedef struct behind {
 
 typedef struct known_body known_body;
 
+/* The side of an operator of the source's that it may change. */
+typedef struct operand {
+  const cgl_token *symbol;
+  bool right;
+} operand;
+
 typedef struct tree {
   cgl_program *program;
   cgl_arena *arena;
@@ -121,14 +128,15 @@ typedef struct tree {
   row *bodies;     /* of the functions among them, rewritten (lives.c) */
   bool references; /* a function takes a reference to what is not const */
   bool keeps;      /* one might keep where something is */
-  bool extracts;   /* an operator >> is defined, which may take one */
-  bool returns;    /* a thread may leave before a barrier */
-  bool hides;      /* a token stands for a name and namespaces around it */
-  int strides;     /* loops that a row of threads takes together */
-  bool guarded;    /* rows inside an array run without what asks for its edge */
-  bool strips;     /* loops that strips take together count as SYNC_WARP */
-  bool turns;      /* and so do loops of arithmetic in the kernel's body */
-  int turned;      /* loops that were read as such */
+  operand operands[MOST_OPERANDS]; /* that operators take by one */
+  size_t noperands;
+  bool returns; /* a thread may leave before a barrier */
+  bool hides;   /* a token stands for a name and namespaces around it */
+  int strides;  /* loops that a row of threads takes together */
+  bool guarded; /* rows inside an array run without what asks for its edge */
+  bool strips;  /* loops that strips take together count as SYNC_WARP */
+  bool turns;   /* and so do loops of arithmetic in the kernel's body */
+  int turned;   /* loops that were read as such */
   const char *plain[MAX_PLAIN]; /* the `for` of those that they do not, or
                                    that are not apart */
   size_t nplain;
@@ -315,7 +323,7 @@ void cgl_effects_split(tree *t, statement **list);
 /* Of the name that the source gives, without what made it unique (text.c). */
 int cgl_put_length(const variable *v);
 
-/* Sets `references`, `keeps` and `extracts` (changes.c). */
+/* Sets `references`, `keeps` and `operands` (changes.c). */
 void cgl_values_find_functions(tree *t);
 
 /* Finds what is uniform and what is computed again (values.c). */
@@ -335,8 +343,11 @@ bool cgl_values_is_constant(tree *t, const cgl_token *name);
    its arguments alone?  (calls.c) */
 bool cgl_calls_is_uniform(tree *t, const cgl_token *name);
 
-/* Is the variable of a class, or a vector that functions may change by
-   reference? */
+/* Names the type one of the source's that is a reference? (changes.c) */
+bool cgl_values_is_reference(const tree *t, row type);
+
+/* Is the variable of a class, of a type that is a reference, or a vector that
+   functions may change by one? */
 bool cgl_values_is_closed(tree *t, const variable *v);
 
 /* Might the object that the variable is point into itself?  May a function that

@@ -619,6 +619,8 @@ bool cgl_values_is_closed(tree *t, const variable *v) {
   if (v->is_auto)
     return v->value.n < 2 || !cgl_token_is(v->value.at, "=") ||
            !is_number_value(t, cgl_row_slice(v->value, 1, v->value.n), 0);
+  if (cgl_values_is_reference(t, v->type))
+    return true;
   const cgl_parameter p = read_type(t, v->type, &v->name);
   return !p.pointer &&
          (p.kind == CGL_KIND_UNKNOWN

@@ -386,8 +386,6 @@ void cgl_warp_put_if(writer *w, statement *s) {
   }
   end_mask(w, outer);
   cgl_text_put(w->out, "}\n");
-  if (s->escapes && w->mask && w->mask == w->body_mask)
-    cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", w->mask);
 }
 
 
@@ -414,6 +412,13 @@ void cgl_warp_put_jump(writer *w, statement *s) {
         w, cgl_region_statement(w, s->all.at, front.data, (row){NULL, 0}, ""));
   cgl_region_flush(w);
   cgl_text_free(&front);
+  cgl_warp_put_left(w);
+}
+
+
+void cgl_warp_put_left(writer *w) {
+  if (w->mask && w->mask == w->body_mask)
+    cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", w->mask);
 }
 
 

@@ -286,6 +286,8 @@ void cgl_loops_put_statement(writer *w, statement *s) {
       put_if(w, s);
     else
       cgl_region_add(w, s);
+    if (s->escapes)
+      cgl_warp_put_left(w);
     return;
   case STATEMENT_FOR:
   case STATEMENT_WHILE:

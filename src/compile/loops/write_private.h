@@ -299,8 +299,10 @@ void cgl_warp_put_loop(writer *w, statement *s);
 /* Does a condition that may part the lanes stand around a break or continue? */
 bool cgl_warp_parts(writer *w, const statement *list);
 
-/* A break or continue of some lanes. */
+/* A break or continue of some lanes; and behind what may have one, the end of
+   the turn for a warp of which none is left in it. */
 void cgl_warp_put_jump(writer *w, statement *s);
+void cgl_warp_put_left(writer *w);
 
 /* Declares the type `name`: that of what the row gives a thread. */
 void cgl_warp_put_type(writer *w, const char *name, row value);
