@@ -1,9 +1,11 @@
 /* Operations of several threads that only some evaluate, behind `&&`, `||` or
    `?`, as statements: they are found in statements of their own (inline.c).
-     T v = c ? f(x) : y;      T v; if (c) v = f(x); else v = y;
+     c ? f(x) : g(x);         if (c) f(x); else g(x);
      if (a || f(x)) ...       bool c = a; if (!c) c = f(x); if (c) ...
    Invariant: every part is evaluated once and in its order, or not at all, as
-   before.  An operator that stands in a part of another expression is left. */
+   before.  An operator that stands in a part of another expression is left, and
+   so is a `?` whose value is no truth: both its sides have one type, which is
+   not known here, before they are converted. */
 #include <stdio.h>
 #include <string.h>
 
@@ -243,6 +245,13 @@ static bool is_declaration(row one, size_t value) {
 }
 
 
+/* May the sides of a `?` be converted each for itself?  So to bool. */
+static bool is_truth(row front) {
+  return !front.n || (cgl_row_has(front, "bool") && !cgl_row_has(front, "*")) ||
+         (front.at->length > 11 && !memcmp(front.at->text, "cgl_chosen_", 11));
+}
+
+
 static bool put_chosen(chooser *s, row one) {
   const size_t from = s->out.count;
   const size_t value = cgl_token_is(one.at, "return") ? 1 : find_value(one);
@@ -253,7 +262,8 @@ static bool put_chosen(chooser *s, row one) {
   const bool declares = is_declaration(one, value);
   if (!cgl_token_is(end.at, ";") || put_declarators(s, one))
     return cgl_token_is(end.at, ";");
-  if (!c.op && !negated.n)
+  if ((!c.op && !negated.n) ||
+      (c.op && cgl_token_is(c.op, "?") && !is_truth(front)))
     return false;
   if (declares && negated.n)
     put_negated(s, front, negated, end);
