@@ -34,6 +34,7 @@ struct cgl_blas {
   cgl_algo *algo;   /* OpenBLAS: the kernels that call it; else NULL */
   void *handle;     /* cuBLAS: its handle; else NULL */
   size_t workspace; /* bytes of scratch for a call */
+  struct cgl_algo_cublaslt *products; /* cuBLAS: for gemm; else NULL */
   /* cuBLAS: serial of the stream that the handle was told, and whether it was
      told the scratch after that; 0: a stream beside a capture.  Whether it
      finds alpha and beta on the device. */
