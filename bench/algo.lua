@@ -1,7 +1,9 @@
 -- What the algorithms of cgraphlua.algo cost: beside a copy of as many bytes, and
 -- beside a floor on the same device: the loops of algo_floor.cpp on as many threads,
--- or CUB (algo_floor.cu).
+-- or CUB (algo_floor.cu).  And what calls on a thousand elements take in graphs,
+-- beside peers' (algo_peers.py).
 --   cgraphlua bench/algo.lua [--device D] [--quick] [--processor] [--floor FLOOR.so]
+--                            [PEER=FILE...]
 -- With --processor times are the processor's, for one thread of each on a machine
 -- that others use, too.
 
@@ -147,4 +149,64 @@ if on_gpu then
   end
 else
   rows("float", quick and 2 ^ 20 or 2 ^ 24)
+end
+
+
+-- ---- calls on a thousand elements ----
+
+local n = 1000
+local gen = cg.generator(1)
+local x, out = cg.buffer("float", n):uniform(gen), cg.buffer("float", n)
+local one, place = cg.buffer("float", 1), cg.buffer("int64", 1)
+local any, flags, bins = cg.buffer("bool", 1), cg.zeros("bool", n), cg.buffer("int64", 64)
+local small = {
+  { "sum", function() algo.reduce(x, "sum", { out = one }) end },
+  { "min", function() algo.reduce(x, "min", { out = one }) end },
+  { "argmin", function() algo.reduce(x, "argmin", { out = place }) end },
+  { "norm", function() algo.reduce(x, "norm", { out = one }) end },
+  { "any", function() algo.reduce(flags, "any", { out = any }) end },
+  { "scan", function() algo.scan(x, "sum", { out = out }) end },
+  { "sort", function() algo.sort(x, { out = out }) end },
+  { "histogram", function() algo.histogram(x, 64, 0, 1, { out = bins }) end },
+  { "map", function() algo.map("2 * x + y", { x = x, y = out }, out) end },
+}
+local found, blas = pcall(require, "cgraphlua.blas")
+if found and pcall(blas.describe) then
+  local a, b = cg.buffer("float", { 32, 32 }):uniform(gen), cg.buffer("float", { 32, 32 })
+  small[#small + 1] = { "gemm", function() blas.gemm(a, a, { out = b }) end }
+end
+local fft
+found, fft = pcall(require, "cgraphlua.fft")
+if found and pcall(fft.describe) then
+  local z, spectrum = cg.zeros("complex64", n), cg.buffer("complex64", n)
+  small[#small + 1] = { "fft", function() fft.fft(z, { out = spectrum }) end }
+end
+
+print(("%d elements: us of a call, by replay(%d) of a graph of one, and in a graph of a hundred;")
+  :format(n, 2000))
+print "and how many times as long a peer's graphs take."
+local head = ("%-16s %10s %10s"):format("", "one", "hundred")
+for _, peer in ipairs(read.peers) do
+  head = head .. (" %10s %10s"):format(peer.name, "hundred")
+end
+print(head)
+for _, call in ipairs(small) do
+  local name, fn = unpack(call)
+  fn()
+  local times = {}
+  for i, count in ipairs { 1, 100 } do
+    local g = cg.capture(function()
+      for _ = 1, count do fn() end
+    end)
+    times[i] = median((rounds(seconds, { timed(function() g:replay(2000 / count) end) }))) / 2000
+    g:release()
+  end
+  local line = ("%-16s %10.2f %10.2f"):format(name, times[1], times[2])
+  for _, peer in ipairs(read.peers) do
+    for i, behind in ipairs { "", "100" } do
+      local us = peer[name .. behind]
+      line = line .. (" %10s"):format(us and ("%.2f"):format(us / times[i]) or "-")
+    end
+  end
+  print(line)
 end

@@ -26,8 +26,9 @@ enum {
 };
 
 enum {
-  KEPT = 64,  /* choices; a power of two */
-  LEAST = 256 /* bytes: more of an address do not matter to the library */
+  KEPT = 64,   /* choices; a power of two */
+  SHORT = 128, /* terms of a sum that is not worth several parts */
+  LEAST = 256  /* bytes: more of an address do not matter to the library */
 };
 
 typedef struct heuristic { /* cublasLtMatmulHeuristicResult_t */
@@ -152,12 +153,15 @@ static int choice_describe(lt_choice *choice) {
 
 
 /* Where the result has fewer bits than the sum, parts of a sum are not added in
-   it. */
+   it.  Of short sums the library would make parts, too, whose second kernel
+   takes longer than what they save. */
 static int choice_find(const cgl_algo_cublaslt *lt, lt_choice *choice,
                        void *want) {
   const cgl_algo_product_key *key = &choice->key;
   const uint32_t sums =
-      SUMS_IN_COMPUTED | (key->type == key->scale ? SUMS_IN_PLACE : 0);
+      key->k <= SHORT
+          ? 0
+          : SUMS_IN_COMPUTED | (key->type == key->scale ? SUMS_IN_PLACE : 0);
   const uint32_t sets[][2] = {{WANT_SUMS, sums},
                               {WANT_LEAST_A, (uint32_t)key->least_a},
                               {WANT_LEAST_B, (uint32_t)key->least_b},

@@ -9,7 +9,15 @@
 
 static const char operation[] = "algo.histogram";
 
-enum { DEFINITIONS = 60, EACH = 16, BLOCKS_OF_PROCESSOR = 8, PARTS = 64 };
+enum {
+  DEFINITIONS = 80,
+  EACH = 16,
+  FEW = 4096, /* elements for one large block */
+  LARGE = 1024,
+  BLOCKS_OF_PROCESSOR = 8,
+  PARTS = 64,
+  SHARED = 8192 /* bins whose counts a block keeps by itself */
+};
 
 
 static cgl_status histogram_check(const cgl_buffer *x, double low, double high,
@@ -46,10 +54,11 @@ static cgl_launch histogram_launch(const cgl_context *context,
       threads ? BLOCKS_OF_PROCESSOR *
                     (uint64_t)cgl_context_device(context)->multiprocessors
               : PARTS;
-  const uint64_t blocks = cgl_algo_divide_up(n, threads ? CGL_ALGO_BLOCK * EACH
-                                                        : CGL_ALGO_HOST_CHUNK);
+  const uint32_t block = !threads ? 1 : n <= FEW ? LARGE : CGL_ALGO_BLOCK;
+  const uint64_t blocks =
+      cgl_algo_divide_up(n, threads ? block * EACH : CGL_ALGO_HOST_CHUNK);
   return (cgl_launch){.grid = {(uint32_t)(blocks < most ? blocks : most)},
-                      .block = {threads ? CGL_ALGO_BLOCK : 1}};
+                      .block = {block}};
 }
 
 
@@ -61,23 +70,30 @@ cgl_status cgl_algo_histogram(cgl_algo *algo, cgl_stream *stream, cgl_buffer *x,
   cgl_status status = histogram_check(x, low, high, out);
   if (status)
     return status;
-  snprintf(definitions, sizeof definitions, "\n#define X %s\n",
-           cgl_algo_type_text(cgl_buffer_type(x)));
+  snprintf(definitions, sizeof definitions,
+           "\n#define X %s\n#define SHARED %d\n",
+           cgl_algo_type_text(cgl_buffer_type(x)), SHARED);
   status = cgl_algo_kernel(algo, CGL_ALGO_histogram, "histogram", definitions,
                            operation, &kernel);
-  if (!status)
+  if (status)
+    return status;
+  const uint64_t n = cgl_buffer_count(x), bins = cgl_buffer_count(out);
+  const cgl_launch launch = histogram_launch(cgl_buffer_context(x), kernel, n);
+  const bool alone = launch.grid[0] == 1 && bins <= SHARED;
+  if (!alone)
     status = cgl_buffer_fill(out, stream, zero);
-  const uint64_t n = cgl_buffer_count(x);
   if (status || !n)
     return status;
-  const cgl_launch launch = histogram_launch(cgl_buffer_context(x), kernel, n);
   const cgl_arg args[] = {
       cgl_algo_memory(x),
       cgl_algo_memory(out),
       cgl_algo_whole(n),
-      cgl_algo_whole(cgl_buffer_count(out)),
+      cgl_algo_whole(bins),
       {.kind = CGL_ARG_NUMBER, .number = low},
       {.kind = CGL_ARG_NUMBER, .number = high},
+      {.kind = CGL_ARG_NUMBER, .number = (high - low) / (double)bins},
+      {.kind = CGL_ARG_NUMBER, .number = (double)bins / (high - low)},
   };
-  return cgl_kernel_launch(kernel, stream, &launch, args, 6);
+  return cgl_kernel_launch(kernel, stream, &launch, args,
+                           sizeof args / sizeof *args);
 }
