@@ -9,9 +9,9 @@
    nothing is left for the compiler to fuse.  Errors against the exact value,
    in units of the last place, are held by spec/compile/elementary_spec.lua.
    Polynomials are minimax.
-   The others stand in device_power.h, device_hyperbolic.h, device_angle.h and
-   device_turn.h, of which a source has those that it needs (see
-   compile/host/functions.c). */
+   The others stand in device_power.h, device_hyperbolic.h, device_angle.h,
+   device_turn.h and device_erf.h, of which a source has those that it needs
+   (see compile/host/functions.c). */
 #if defined __FMA__ || defined __aarch64__
 #define CGL_ELEMENTARY 1
 
@@ -116,19 +116,28 @@ CGL_INLINE float exp2f(float x) {
   return x > 129.f ? __builtin_inff() : p;
 }
 
-/* x = 2^e m, sqrt(1/2) <= m < sqrt(2), for what is positive and finite. */
+/* x = 2^e m, sqrt(1/2) <= m < sqrt(2), for what is positive and finite; gives m
+   and 2^23 e. */
 CGL_INLINE float cgl_split(float x, float *e) {
   const unsigned root = 0x3f3504f3, same = (unsigned)cgl_float_bits(x);
   const unsigned many = (unsigned)cgl_float_bits(x * 0x1p23f) - (23u << 23);
-  const unsigned bits = ((int)same < 0x800000 ? many : same) - root;
-  *e = (float)((int)bits >> 23);
-  return cgl_bits_float((int)((bits & 0x7fffff) + root));
+  const unsigned bits = (int)same < 0x800000 ? many : same;
+  const unsigned whole = (bits - root) & 0xff800000u;
+  *e = (float)(int)whole;
+  return cgl_bits_float((int)(bits - whole));
+}
+/* Less than every logarithm of a finite x, and x itself if it is infinite. */
+CGL_INLINE float cgl_below_log(float x) {
+  return CGL_FMA(x, 0x1p-121f, -200.f);
+}
+CGL_INLINE double cgl_below_log(double x) {
+  return __builtin_fma(x, 0x1p-1017, -2000.);
 }
 /* The logarithm `r` of x, but for zero, the infinite and what has none. */
 template <class T> CGL_INLINE T cgl_log_ends(T x, T r) {
-  const T infinite = (T)__builtin_inf();
-  r = x < infinite ? r : x;
-  return x > 0 ? r : x == 0 ? -infinite : (T)__builtin_nan("");
+  const T least = cgl_below_log(x);
+  r = r > least ? r : least;
+  return x > 0 ? r : x == 0 ? -(T)__builtin_inf() : (T)__builtin_nan("");
 }
 CGL_INLINE float logf(float x) {
   float e;
@@ -142,8 +151,8 @@ CGL_INLINE float logf(float x) {
   p = CGL_FMA(p, t, -0.25001612f);
   p = CGL_FMA(p, t, 0.33333325f);
   p = CGL_FMA(p, t, -0.49999988f);
-  p = CGL_FMA(p, t * t, e * 0.0017409306f);
-  return cgl_log_ends(x, CGL_FMA(e, 0.69140625f, t + p));
+  p = CGL_FMA(p, t * t, t);
+  return cgl_log_ends(x, CGL_FMA(e, 0.693147182f * 0x1p-23f, p));
 }
 CGL_INLINE float log2f(float x) {
   float e;
@@ -158,7 +167,7 @@ CGL_INLINE float log2f(float x) {
   p = CGL_FMA(p, t, 0.48089844f);
   p = CGL_FMA(p, t, -0.72134733f);
   p = CGL_FMA(p, t, -0.05730496f);
-  return cgl_log_ends(x, CGL_FMA(t, 1.5f, p * t) + e);
+  return cgl_log_ends(x, CGL_FMA(e, 0x1p-23f, CGL_FMA(t, 1.5f, p * t)));
 }
 CGL_INLINE float log10f(float x) {
   float e;
@@ -173,8 +182,9 @@ CGL_INLINE float log10f(float x) {
   p = CGL_FMA(p, t, 0.14476475f);
   p = CGL_FMA(p, t, -0.21714719f);
   p = CGL_FMA(p, t, -0.003205518f);
-  p = CGL_FMA(t, 0.4375f, CGL_FMA(p, t, e * 0.000248745664f));
-  return cgl_log_ends(x, CGL_FMA(e, 0.30078125f, p));
+  const float low = e * (0.000248745664f * 0x1p-23f);
+  p = CGL_FMA(t, 0.4375f, CGL_FMA(p, t, low));
+  return cgl_log_ends(x, CGL_FMA(e, 0.30078125f * 0x1p-23f, p));
 }
 
 /* e / (e + 2) with e = exp(2 |x|) - 1. */

@@ -158,49 +158,6 @@ CGL_INLINE double cgl_exp_rest(double r) {
 CGL_INLINE double cgl_normal_power_of_2(double t) {
   return cgl_bits_double((cgl_double_bits(t) + 1023) << 52);
 }
-/* 1 - exp(-|x| q), where the exponent's last places count. */
-CGL_INLINE double erf(double x) {
-  const double y = __builtin_fabs(x);
-  const double y2 = y * y, y4 = y2 * y2, y8 = y4 * y4;
-  double q = __builtin_fma(
-      y2, 7.889982099701753e-16,
-      __builtin_fma(y, -3.8762483608522126e-14, 8.900772933328453e-13));
-  q = __builtin_fma(q, y4,
-                    cgl_cubic(y, y2, 5.0213798733841646e-09,
-                              -9.12794983671097e-10, 1.2551541486780386e-10,
-                              -1.2684273843586512e-11));
-  q = __builtin_fma(
-      q, y8,
-      __builtin_fma(
-          cgl_cubic(y, y2, 1.3882051036210284e-07, -1.4255334144354757e-07,
-                    6.60412090308562e-08, -2.1058477079057164e-08),
-          y4,
-          cgl_cubic(y, y2, 3.410668241198243e-06, 2.8311755172410623e-06,
-                    -1.7378701383584984e-06, 3.336294494847161e-07)));
-  q = __builtin_fma(
-      q, y8,
-      __builtin_fma(cgl_cubic(y, y2, -0.0005901254124149579,
-                              2.587812499812811e-05, 6.449306580382706e-05,
-                              -2.9726345693136744e-05),
-                    y4,
-                    cgl_cubic(y, y2, 0.10277260330179955, -0.01912844700538747,
-                              -0.00020919469087249217, 0.0016962063566799493)));
-  q = __builtin_fma(q, y, 0.6366197723675837);
-  q = __builtin_fma(q, y, 0.12837916709551256);
-  /* q(y) - 1, and then the y that was left out */
-  const double w = __builtin_fma(q, y, y), rest = __builtin_fma(q, y, y - w);
-  /* the exponent's bias is in it */
-  const double rounder = CGL_ROUNDER_D + 1023.;
-  const double t = __builtin_fma(w, -1.4426950408889634, rounder);
-  const double n = t - rounder;
-  const double r = __builtin_fma(n, -0.6931471805599453, -w);
-  double low = __builtin_fma(n, -2.3190468138462996e-17, -rest);
-  low = __builtin_fma(low, r, low);
-  const double p = r + __builtin_fma(cgl_exp_rest(r), r * r, low);
-  const double s = cgl_bits_double(cgl_double_bits(t) << 52);
-  const double e = __builtin_fma(-s, p, 1. - s);
-  return __builtin_copysign(y > 5.93 ? 1. : e, x);
-}
 /* 2^n is the product of both; n stands in the low bits of t.  Kept above zero,
    because not all vectors have signed shifts of 64 bits. */
 CGL_INLINE double cgl_power_of_2(double t, int second) {

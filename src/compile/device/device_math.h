@@ -89,9 +89,11 @@ CGL_BOTH1(cbrt)
 CGL_BOTH2(hypot)
 CGL_BOTH2(pow)
 #endif
+#ifndef CGL_ERF
+CGL_DOUBLE1(erf)
+#endif
 #ifndef CGL_HYPERBOLIC
 CGL_DOUBLE1(tanh)
-CGL_DOUBLE1(erf)
 CGL_BOTH1(erfc)
 CGL_BOTH1(sinh)
 CGL_BOTH1(cosh)

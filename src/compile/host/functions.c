@@ -10,7 +10,14 @@
 #include "compile/host/host.h"
 
 /* Parts; in front of each stands device_elementary.h, ELEMENTARY. */
-enum { ELEMENTARY = 1, POWER = 2, HYPERBOLIC = 4, ANGLE = 8, TURN = 16 };
+enum {
+  ELEMENTARY = 1,
+  POWER = 2,
+  HYPERBOLIC = 4,
+  ANGLE = 8,
+  TURN = 16,
+  ERF = 32
+};
 
 /* What is asked for in float and in double. */
 typedef struct function {
@@ -35,13 +42,13 @@ static const function functions[] = {
     {"rhypot", POWER, POWER},
     {"cuCabs", POWER, POWER}, /* device_complex.h */
     {"tanh", 0, HYPERBOLIC},
-    {"erf", 0, HYPERBOLIC},
+    {"erf", 0, ERF},
     {"erfc", HYPERBOLIC, HYPERBOLIC},
     {"erfcx", HYPERBOLIC, HYPERBOLIC | POWER},
-    {"erfinv", HYPERBOLIC | POWER, HYPERBOLIC | POWER},
-    {"erfcinv", HYPERBOLIC | POWER, HYPERBOLIC | POWER},
+    {"erfinv", HYPERBOLIC | POWER | ERF, HYPERBOLIC | POWER | ERF},
+    {"erfcinv", HYPERBOLIC | POWER | ERF, HYPERBOLIC | POWER | ERF},
     {"normcdf", HYPERBOLIC, HYPERBOLIC},
-    {"normcdfinv", HYPERBOLIC | POWER, HYPERBOLIC | POWER},
+    {"normcdfinv", HYPERBOLIC | POWER | ERF, HYPERBOLIC | POWER | ERF},
     {"sinh", HYPERBOLIC, HYPERBOLIC},
     {"cosh", HYPERBOLIC, HYPERBOLIC},
     {"asinh", HYPERBOLIC, HYPERBOLIC},
@@ -94,7 +101,7 @@ static unsigned all_parts(const cgl_job *job) {
       return 0;
   if (cgl_program_is_partial(job->program) ||
       cgl_program_is_guess(job->program))
-    return ELEMENTARY | POWER | HYPERBOLIC | ANGLE | TURN;
+    return ELEMENTARY | POWER | HYPERBOLIC | ANGLE | TURN | ERF;
   for (size_t i = 0; i < pp->out.count; i++)
     if (pp->out.at[i].kind == CGL_TOKEN_NAME)
       parts |= find_parts(pp->out.at[i].text, pp->out.at[i].length);
@@ -114,6 +121,8 @@ void cgl_host_put_functions(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_angle);
   if (parts & TURN)
     cgl_text_put(out, cgl_text_device_turn);
+  if (parts & ERF)
+    cgl_text_put(out, cgl_text_device_erf);
 }
 
 
