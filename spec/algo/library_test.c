@@ -13,7 +13,7 @@ int main(void) {
   struct {
     double (*sqrt)(double);
     double (*hypot)(double, double);
-  } table = {NULL, NULL};
+  } table = {NULL, NULL}, empty = table;
   cgl_algo_library library = {
       .files = math, .title = "Math", .package = "libc6", .symbols = known};
   const cgl_error *error;
@@ -21,15 +21,18 @@ int main(void) {
              table.sqrt(9) == 3 && table.hypot(3, 4) == 5,
          "the first library that is there fills the table");
   library.symbols = unknown;
-  cgl_status status = cgl_algo_library_open(&library, (void **)&table, "test");
+  tap_ok(!cgl_algo_library_open(&library, (void **)&table, "test") &&
+             table.sqrt(9) == 3,
+         "a table that is full stays as it is");
+  cgl_status status = cgl_algo_library_open(&library, (void **)&empty, "test");
   error = cgl_last_error();
-  tap_ok(status == CGL_ERROR_NOT_FOUND &&
+  tap_ok(!empty.sqrt && status == CGL_ERROR_NOT_FOUND &&
              strstr(error->message, "Math has no function square_the_circle") &&
              strstr(error->hint, "libc6"),
          "a missing function is named: %s", error->message);
   library.files = none;
   library.of_toolkit = true;
-  status = cgl_algo_library_open(&library, (void **)&table, "test");
+  status = cgl_algo_library_open(&library, (void **)&empty, "test");
   error = cgl_last_error();
   tap_ok(status == CGL_ERROR_NOT_FOUND && strstr(error->hint, "libc6") &&
              strstr(error->message, "libnone.so.1") &&

@@ -2,13 +2,11 @@
    columns, so each call is made for the transposed result. */
 #include "algo/blas.h"
 #include "algo/cublaslt.h"
-#include "algo/library.h"
 #include "core/base/captures.h"
 #include "core/base/context.h"
 #include "core/base/error.h"
 #include "core/memory/memory.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 typedef cgl_algo_blas_job blas_job;
@@ -93,9 +91,7 @@ static const int kinds[CGL_TYPE_COUNT] =
      [CGL_TYPE_half] = 2,      [CGL_TYPE_bfloat16] = 14,
      [CGL_TYPE_complex64] = 4, [CGL_TYPE_complex128] = 5};
 
-/* Written once, under the lock, before any cgl_blas reads it. */
 static cublas_table table;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 
 /* ---- calls ---- */
@@ -375,21 +371,14 @@ static cgl_status cublas_make(cgl_blas *blas) {
            "cuBLAS %d.%d.%d: sums in float of float, half and bfloat16, in "
            "double of double; TF32 where a call asks for it",
            version / 10000, version / 100 % 100, version % 100);
-  return cgl_algo_cublaslt_open(blas->handle, blas->workspace, &blas->products);
+  return cgl_algo_cublaslt_open(&library, blas->handle, blas->workspace,
+                                &blas->products);
 }
 
 
 cgl_status cgl_algo_blas_open_cuda(cgl_blas *blas) {
   cgl_context *context = blas->object.context;
-  cgl_status status = CGL_OK;
-  pthread_mutex_lock(&lock);
-  if (!table.create) {
-    cublas_table found;
-    status = cgl_algo_library_open(&library, (void **)&found, "blas");
-    if (!status)
-      table = found;
-  }
-  pthread_mutex_unlock(&lock);
+  cgl_status status = cgl_algo_library_open(&library, (void **)&table, "blas");
   if (status)
     return status;
   blas->issue = cublas_issue;

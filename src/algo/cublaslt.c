@@ -1,9 +1,7 @@
 /* Products of real matrices by cuBLASLt. */
 #include "algo/cublaslt.h"
-#include "algo/library.h"
 #include "core/base/error.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,19 +72,7 @@ static const char *const symbols[] = {
 #undef X
         NULL};
 
-/* cuBLAS' own files: they find the cuBLASLt that belongs to them. */
-static const char *const files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
-static const cgl_algo_library library = {
-    .files = files,
-    .of_toolkit = true,
-    .title = "cuBLASLt",
-    .package = "libcublas-13-0 or libcublas-12-9 of NVIDIA's repository, the "
-               "version of the driver",
-    .symbols = symbols};
-
-/* Written once, under the lock, before any cgl_algo_cublaslt reads it. */
 static cublaslt_table table;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct lt_choice {
   cgl_algo_product_key key;
@@ -238,17 +224,12 @@ int cgl_algo_cublaslt_issue(cgl_algo_cublaslt *lt, cgl_algo_product *product,
 }
 
 
-cgl_status cgl_algo_cublaslt_open(void *handle, size_t scratch,
-                                  cgl_algo_cublaslt **out) {
-  cgl_status status = CGL_OK;
-  pthread_mutex_lock(&lock);
-  if (!table.matmul) {
-    cublaslt_table found;
-    status = cgl_algo_library_open(&library, (void **)&found, "blas");
-    if (!status)
-      table = found;
-  }
-  pthread_mutex_unlock(&lock);
+cgl_status cgl_algo_cublaslt_open(const cgl_algo_library *cublas, void *handle,
+                                  size_t scratch, cgl_algo_cublaslt **out) {
+  cgl_algo_library library = *cublas;
+  library.title = "cuBLASLt";
+  library.symbols = symbols;
+  cgl_status status = cgl_algo_library_open(&library, (void **)&table, "blas");
   if (status)
     return status;
   cgl_algo_cublaslt *lt = calloc(1, sizeof *lt);

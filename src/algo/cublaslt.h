@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cgraphlua.h"
+#include "algo/library.h"
 
 /* What the choice depends on, by columns, as cuBLAS counts: c of m x n is
    alpha op(a) op(b) + beta c.  All of one width: compared as bytes. */
@@ -32,10 +32,10 @@ typedef struct cgl_algo_product {
 
 typedef struct cgl_algo_cublaslt cgl_algo_cublaslt;
 
-/* `handle`: of cuBLAS, which serves as one of cuBLASLt.  `scratch`: bytes.
-   CGL_ERROR_NOT_FOUND, CGL_ERROR_NO_MEMORY */
-cgl_status cgl_algo_cublaslt_open(void *handle, size_t scratch,
-                                  cgl_algo_cublaslt **out);
+/* `cublas` brings cuBLASLt along, and its `handle` serves as one of cuBLASLt.
+   `scratch`: bytes.  CGL_ERROR_NOT_FOUND, CGL_ERROR_NO_MEMORY */
+cgl_status cgl_algo_cublaslt_open(const cgl_algo_library *cublas, void *handle,
+                                  size_t scratch, cgl_algo_cublaslt **out);
 void cgl_algo_cublaslt_close(cgl_algo_cublaslt *lt); /* NULL is accepted */
 
 /* A cublasStatus_t; CGL_ALGO_NO_CHOICE: cuBLASLt has no kernel for such a

@@ -5,7 +5,6 @@
 #include "core/base/error.h"
 #include "core/memory/memory.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 /* Of cufft.h. */
@@ -51,9 +50,7 @@ static const cgl_algo_library library = {
                "version of the driver",
     .symbols = symbols};
 
-/* Written once, under the lock, before any cgl_fft reads it. */
 static cufft_table table;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 
 static const char *cufft_describe(int code) {
@@ -187,16 +184,8 @@ static cgl_status cufft_run(cgl_fft *fft, cgl_stream *stream,
 
 cgl_status cgl_fft_open_cuda(cgl_fft *fft) {
   static const cgl_fft_library cufft = {cufft_make, cufft_run, cufft_end, true};
-  cgl_status status = CGL_OK;
+  cgl_status status = cgl_algo_library_open(&library, (void **)&table, "fft");
   int version = 0;
-  pthread_mutex_lock(&lock);
-  if (!table.create) {
-    cufft_table found;
-    status = cgl_algo_library_open(&library, (void **)&found, "fft");
-    if (!status)
-      table = found;
-  }
-  pthread_mutex_unlock(&lock);
   if (status)
     return status;
   fft->library = &cufft;

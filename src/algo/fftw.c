@@ -89,16 +89,13 @@ static cgl_status table_open(int twice, const char *operation) {
                                     .title = "FFTW",
                                     .package = packages[twice],
                                     .symbols = symbols[twice]};
-  fftw_table found;
   if (tables[twice].plan_dft)
     return CGL_OK;
   cgl_status status =
-      cgl_algo_library_open(&library, (void **)&found, operation);
-  if (status)
-    return status;
-  tables[twice] = found;
-  threads_open(twice);
-  return CGL_OK;
+      cgl_algo_library_open(&library, (void **)&tables[twice], operation);
+  if (!status)
+    threads_open(twice);
+  return status;
 }
 
 

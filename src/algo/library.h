@@ -18,9 +18,11 @@ typedef struct cgl_algo_library {
   const char *const *symbols; /* its functions, then NULL */
 } cgl_algo_library;
 
-/* Opens the library and writes the addresses of its functions to `table`, in
-   their order: a struct of function pointers.  CGL_ERROR_NOT_FOUND, as a
-   failure of `operation`, when there is none, or one that lacks a function. */
+/* Opens the library, if `table` is zeros, and writes the addresses of its
+   functions there, in their order: a struct of function pointers, which is read
+   after the call and never changes again.  Threads may open at once.
+   CGL_ERROR_NOT_FOUND, as a failure of `operation`, when there is none, or one
+   that lacks a function; the table then stays zeros. */
 cgl_status cgl_algo_library_open(const cgl_algo_library *library, void **table,
                                  const char *operation);
 

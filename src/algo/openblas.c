@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/call/call.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 typedef cgl_algo_blas_job blas_job;
@@ -33,9 +32,7 @@ typedef struct openblas_table {
   const char *(*get_config)(void);
 } openblas_table;
 
-/* Written once, under the lock, before any cgl_blas reads it. */
 static openblas_table table;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* blas.cu */
 typedef struct kernel_job {
@@ -239,17 +236,9 @@ static void __attribute__((constructor)) openblas_register(void) {
 
 
 cgl_status cgl_algo_blas_open_host(cgl_blas *blas) {
-  cgl_status status = CGL_OK;
-  pthread_mutex_lock(&lock);
-  if (!table.get_config) {
-    openblas_table found;
-    status = cgl_algo_library_open(&library, (void **)&found, "blas");
-    if (!status) {
-      found.set_num_threads(1);
-      table = found;
-    }
-  }
-  pthread_mutex_unlock(&lock);
+  cgl_status status = cgl_algo_library_open(&library, (void **)&table, "blas");
+  if (!status)
+    table.set_num_threads(1);
   if (!status)
     status = cgl_algo_create(blas->object.context, &blas->algo);
   if (status)
