@@ -1,6 +1,7 @@
 --- Kernels of the host device in two forms, for specs that say that both give the same.
 -- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels a spec tries, and is for
--- nights: then lists of kernels are compiled as a user's are, too.
+-- nights: then lists of kernels are compiled as a user's are, too.  5001-6000 tries
+-- those of that number alone, so that several processes, or nights, share the work.
 local cg = require "cgraphlua"
 local ffi = require "ffi"
 
@@ -11,7 +12,8 @@ int unsetenv(const char *name);
 
 local M = {}
 
-local wanted = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS")
+local first_wanted, wanted = (os.getenv "CGRAPHLUA_RANDOM_KERNELS" or ""):match "^(%d-)%-?(%d+)$"
+first_wanted, wanted = tonumber(first_wanted) or 1, tonumber(wanted)
 
 --- How much lists of kernels are optimized.  The compiler needs most of a spec's time.
 M.level = wanted and "-O3" or "-O0"
@@ -92,10 +94,11 @@ end
 -- optimizations.  A part does not depend on how many there are: another build's tests
 -- find it compiled.
 function M.random(t)
-  local many, form = wanted or t.usual, t.form or "loops"
-  local first, part, found = 1, 1, 0
-  while first <= many do
-    local last = math.min(part == 1 and 10 or first + 29, many)
+  local first, last_of_all, form = first_wanted, wanted or t.usual, t.form or "loops"
+  local many, found = last_of_all - first + 1, 0
+  while first <= last_of_all do
+    local part = math.max(math.ceil((first - 10) / 30) + 1, 1)
+    local last = math.min(30 * part - 20, last_of_all)
     local texts = {}
     for seed = first, last do texts[#texts + 1] = t.make("random" .. seed, seed, part) end
     local prelude = type(t.prelude) == "function" and t.prelude(part) or t.prelude
@@ -107,7 +110,7 @@ function M.random(t)
       if not t.against then assert(modules[2]:kernel(name):form() == "fibers") end
       t.try(modules, name, texts[seed - first + 1])
     end
-    first, part = last + 1, part + 1
+    first = last + 1
   end
   assert(found >= t.least * many, ("%d of %d are %s"):format(found, many, form))
 end
