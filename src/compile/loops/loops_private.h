@@ -51,6 +51,7 @@ typedef struct statement {
   bool escapes;             /* a break or continue in it leaves it */
   bool apart;               /* a loop that synchronizes nothing (apart.c) */
   bool common;              /* control that synchronizes nothing (common.c) */
+  bool lanes;               /* a loop that a strip's threads leave (lanes.c) */
   bool inlined;             /* of a function, not of the kernel's own text */
   const cgl_token *few;     /* the lanes below it are wanted (first.c) */
   bool whole;               /* all lanes are, of what begins here */
@@ -187,6 +188,10 @@ statement *cgl_tree_read_body(tree *t, row r, size_t from, size_t to);
 /* Sets `sync` and `escapes` of the statements and all in them. */
 void cgl_tree_mark(tree *t, statement *list);
 
+/* May a break or continue in the branch leave it, or in the loop end a turn?
+   Known when the statements are marked. */
+bool cgl_tree_is_left(const statement *s);
+
 /* A copy whose tokens may be changed. */
 row cgl_tree_copy(tree *t, const cgl_token *at, size_t n);
 
@@ -281,6 +286,10 @@ row cgl_lives_rewrite(tree *t, row body, row parameters);
 /* Is the token the `for` of a loop that a strip's threads take together?
    (strip.c) */
 bool cgl_strip_is_loop(const tree *t, row r, size_t i);
+
+/* Might the loop at i be one that the threads of a strip leave one by one?
+   (lanes.c) */
+bool cgl_lanes_is_loop(const tree *t, row r, size_t i);
 
 /* Ends the body of such a loop. */
 void cgl_strip_end_loop(tree *t, statement *loop, const cgl_token *where);

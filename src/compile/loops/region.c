@@ -335,9 +335,9 @@ static void put_head(writer *w, bool ordered, bool in_row, const char *from,
   cgl_put_own(w);
   if (w->t->strips)
     cgl_text_print(w->out,
-                   "%sfor (unsigned cgl_l = cgl_f; cgl_l < cgl_m; cgl_l++) { "
-                   "const unsigned cgl_t = cgl_l; CGL_STRIP_LANE",
-                   pragma);
+                   "%sfor (unsigned cgl_l = %s; cgl_l++) { const unsigned "
+                   "cgl_t = cgl_l; CGL_STRIP_LANE",
+                   pragma, w->lanes ? "0; cgl_l < 32" : "cgl_f; cgl_l < cgl_m");
   else if (w->pieces)
     cgl_text_print(
         w->out,

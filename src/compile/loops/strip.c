@@ -65,12 +65,14 @@ static bool is_arithmetic_loop(const tree *t, row r, size_t i) {
 
 
 bool cgl_strip_is_loop(const tree *t, row r, size_t i) {
-  if ((!t->strips && !t->turns) || !cgl_token_is(&r.at[i], "for") ||
-      i + 1 >= r.n)
+  if ((!t->strips && !t->turns) ||
+      !cgl_token_is_any(&r.at[i], "for", "while", "do") || i + 1 >= r.n)
     return false;
   for (size_t k = 0; k < t->nplain; k++)
     if (t->plain[k] == r.at[i].text)
       return false;
+  if (!cgl_token_is(&r.at[i], "for"))
+    return t->strips && cgl_lanes_is_loop(t, r, i);
   return t->strips ? !is_short(r, i) : is_arithmetic_loop(t, r, i);
 }
 
@@ -92,12 +94,19 @@ static void exclude_from(writer *w, statement *list) {
   for (statement *s = list; s; s = s->next) {
     if (!s->sync || s->kind == STATEMENT_WARP)
       continue;
-    bool together =
-        s->kind == STATEMENT_BLOCK ||
-        (!has_jump(s->all) &&
-         (s->kind == STATEMENT_IF ? cgl_values_is_uniform(w->t, s->cond, false)
-                                  : s->cond.n && cgl_loops_is_uniform(w, s)));
-    if (!together)
+    if (s->kind == STATEMENT_BLOCK) {
+      exclude_from(w, s->body);
+      continue;
+    }
+    const bool branch = s->kind == STATEMENT_IF,
+               left = cgl_tree_is_left(s) || cgl_tree_returns(s->all),
+               same = branch ? cgl_values_is_uniform(w->t, s->cond, false)
+                             : s->cond.n && cgl_loops_is_uniform(w, s);
+    s->lanes =
+        w->t->strips && !branch && (left || !same) && cgl_lanes_may(w, s);
+    if (s->lanes)
+      continue;
+    if (left || !same)
       exclude_loops(w->t, s->all);
     exclude_from(w, s->body);
     exclude_from(w, s->otherwise);

@@ -657,10 +657,6 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
   if (branch && stop < end)
     s->otherwise = cgl_tree_read_body(t, r, stop + 1, end);
   t->loops -= !branch;
-  if (cgl_strip_is_loop(t, r, i)) {
-    cgl_strip_end_loop(t, s, x);
-    t->turned++;
-  }
   return s;
 }
 
@@ -709,6 +705,10 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
       s->body = read_list(t, cgl_row_slice(r, i + 1, end - 1));
     } else
       s = read_control(t, r, i, end);
+    if (s && cgl_strip_is_loop(t, r, i)) {
+      cgl_strip_end_loop(t, s, x);
+      t->turned++;
+    }
     if (s)
       s->common = cgl_common_is_control(t, r, i);
   } else if (cgl_token_is_any(x, "using", "typedef", "class", "union", "enum",
@@ -747,6 +747,15 @@ statement *cgl_tree_read(tree *t, row r) {
       cgl_tree_refuse(t, x, "a lambda without a name, which synchronizes");
   }
   return t->why ? NULL : read_list(t, r);
+}
+
+
+bool cgl_tree_is_left(const statement *s) {
+  for (int side = 0; side < 2; side++)
+    for (const statement *in = side ? s->otherwise : s->body; in; in = in->next)
+      if (in->escapes)
+        return true;
+  return false;
 }
 
 

@@ -437,7 +437,9 @@ static void walk(tree *t, statement *list, bool uniform, census *c) {
     } else if (!split)
       drop_assigned(t, s->all, c);
     else {
-      bool same = uniform && is_pure(t, s->cond, false, false);
+      /* The threads of a strip leave a loop with a jump one by one. */
+      bool same = uniform && is_pure(t, s->cond, false, false) &&
+                  !(t->strips && cgl_tree_is_left(s));
       /* The lanes of a warp that come here come together. */
       const bool warp = s->sync == SYNC_WARP && !t->strips;
       const bool together = same || warp;

@@ -454,9 +454,6 @@ static void put_test(writer *w, statement *s, char *name) {
 void cgl_warp_put_loop(writer *w, statement *s) {
   const char *outer = w->mask, *const body = w->body_mask;
   const bool common = cgl_loops_is_uniform(w, s);
-  bool escapes = false;
-  for (const statement *in = s->body; in; in = in->next)
-    escapes |= in->escapes;
   if (!outer)
     w->strict = true;
   cgl_region_flush(w);
@@ -478,7 +475,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
   cgl_text_put(w->out, "for (;;) {\n");
   if (!late)
     put_test(w, s, name);
-  if (escapes)
+  if (cgl_tree_is_left(s))
     put_masked_body(w, s, name);
   else {
     w->body_mask = NULL;

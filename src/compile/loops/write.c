@@ -153,6 +153,10 @@ static void put_turns(writer *w, statement *s, int unroll) {
 
 
 static void put_loop(writer *w, statement *s) {
+  if (s->lanes) {
+    cgl_lanes_put(w, s);
+    return;
+  }
   bool uniform = cgl_loops_is_uniform(w, s);
   if (!uniform && (!w->run || s->sync & SYNC_BLOCK)) {
     refuse_divergent(w, s);

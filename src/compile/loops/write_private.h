@@ -65,6 +65,7 @@ typedef struct writer {
   bool fast;     /* the run's warps are whole, and their threads in a row */
   bool more;     /* an operation follows what is written */
   bool inside;   /* a loop over threads is being written */
+  bool lanes;    /* it is over all lanes of a strip (lanes.c) */
   const cgl_token *walked;      /* the variable of the stride in it, or NULL */
   const char *mask;             /* array of the lanes that take part, or NULL */
   const char *outer[MAX_MASKS]; /* those around it */
@@ -339,6 +340,13 @@ bool cgl_strip_may_hoist(writer *w, const statement *s);
 
 /* Writes a region that is a condition; false: it is no such. */
 bool cgl_strip_put_coherent(writer *w, statement **list, size_t n);
+
+/* ---- lanes.c ---- */
+
+/* May the threads of a strip leave the loop one by one, as its variables tell?
+ */
+bool cgl_lanes_may(const writer *w, const statement *s);
+void cgl_lanes_put(writer *w, statement *s);
 
 /* ---- shape.c ---- */
 
