@@ -268,15 +268,25 @@ static void add_loops(const cgl_host_job *h, cgl_text *out) {
 
 
 /* The largest number up to MOST_FEW below which a place may be too near an
-   edge: 2 of `x < 2 || x > w - 3`; 1 when there is none.  The headers of loops
-   ask for other things. */
+   edge: 2 of `x < 2 || x > w - 3`; 1 when there is none, and 0 when nothing
+   is compared with a number, is one less than another, or is left to a function
+   of the source.  The headers of loops ask for other things. */
 static long edge_width(const cgl_job *job, const cgl_signature *s) {
   const cgl_chunk *c = &job->program->chunks[s->declared->chunk];
-  long width = 1;
+  long width = 0;
   for (size_t i = 1; i + 1 < c->count; i++) {
     const cgl_token *t = &c->at[i];
+    size_t chunk;
     if (cgl_token_is(t, "for"))
       i = cgl_tokens_close(c->at, c->count, i + 1) - 1;
+    if (!width &&
+        (cgl_token_is_any(t, "!", "==", "!=", "?") ||
+         (cgl_token_is_any(t, "-", "<", "<=", ">", ">=") &&
+          (t[1].kind == CGL_TOKEN_NUMBER || t[-1].kind == CGL_TOKEN_NUMBER)) ||
+         (t->kind == CGL_TOKEN_NAME && i > 1 &&
+          cgl_reach_chunk(job->program, t, 0, &chunk) &&
+          chunk != s->declared->chunk)))
+      width = 1;
     if (c->at[i - 1].kind != CGL_TOKEN_NAME ||
         c->at[i + 1].kind != CGL_TOKEN_NUMBER ||
         !cgl_token_is_any(t, "<", "<=", ">", ">="))
