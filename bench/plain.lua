@@ -126,7 +126,7 @@ cg.stream():use(function()
   line("stride3", 0.5, { 2, 4, 4 }, { 8, 4, 4 }, { x, y, 64 }, saxpy)
   local set = cg.zeros("int32", 128 * 128)
   local pset = pointer(set, "int")
-  line("mandelbrot", 0.8, { 8, 16 }, { 16, 8 }, { set, 128, 200 },
+  line("mandelbrot", 2, { 8, 16 }, { 16, 8 }, { set, 128, 200 },
     function() floor.floor_mandelbrot(pset, 128, 200) end)
   local rows, columns = ffi.new("int[4097]"), ffi.new("int[?]", 4096 * 8)
   for i = 0, 4096 do rows[i] = 8 * i end

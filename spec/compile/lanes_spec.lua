@@ -39,7 +39,14 @@ end
 
 local prelude = [[
   __device__ unsigned mix(unsigned v) { return (v ^ (v >> 9)) * 40503u; }
+  __device__ unsigned either(unsigned u, unsigned v) { if (u & 8u) return mix(v); return u; }
+  __device__ unsigned third(unsigned v) { return v / 3u; }
+  __device__ unsigned fifth(unsigned v) { for (int k = 0; k < 5; k++) v = v * 3u + k; return v; }
+  __device__ float halved(float v) { const float w = 2.f; return v / w; }
+  __device__ void bump(unsigned &v) { v = v * 3u + 1u; }
+  __device__ float2 operator+(float2 u, float2 v) { return make_float2(u.x + v.x, u.y + v.y); }
   __device__ int changed, known = 5;
+  __device__ unsigned counted() { changed = 3; return 1u; }
   __device__ struct { int n; } both;
 ]]
 
@@ -70,7 +77,13 @@ local written = {
     .. "if (sqrtf(y) > 4.f) break; c++; }" },
   { "while (c < 25) { a = a * 3u + (unsigned)(x / 2.f); c += 1 + (a & 1u); }" },
   { "while (a > 5u && c < 99) { a /= 3u; b ^= a; c++; }", "loop" },
-  { "while (c < 40 && (a & 7u)) { a = mix(a); c++; }", "loop" },
+  { "while (c < 40 && (a & 7u)) { a = mix(a); c++; }" },
+  { "while (c < 40 && (a & 7u)) { a = either(mix(a), b); p = p + make_float2(1.f, x); c++; }" },
+  { "while (c < 40 && (a & 7u)) { a = third(mix(a)); c++; }", "loop" },
+  { "while (c < 40 && (a & 7u)) { a = fifth(a); c++; }", "loop" },
+  { "while (c < 40 && (a & 7u)) { bump(a); c++; }", "loop" },
+  { "while (c < 40 && (a & 7u)) { a = a * 3u + counted(); c++; }", "loop" },
+  { "while (c < 40 && (a & 7u)) { a = a * 3u + (unsigned)halved(x); c++; }" },
   { "while (c < 40 && (a & 7u)) { a = a * in[c]; c++; }", "loop" },
   { "while (c < 40 && (a & 7u)) { unsigned *q = &a; *q = a * 3u; c++; }", "loop" },
   { "const unsigned &r = in[i & 7]; while (c < 40 && (a & 7u)) { a = a * 3u + r; c++; }", "loop" },

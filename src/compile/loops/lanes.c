@@ -17,32 +17,83 @@
 
 /* ---- which loops ---- */
 
-static bool is_harmless_call(const tree *t, const cgl_token *name) {
+static bool is_harmless(tree *t, row r, bool function);
+
+
+/* Of the source's functions those without effects, of which the compiler makes
+   a part of the loop. */
+static bool is_harmless_call(tree *t, const cgl_token *name) {
   static const char *const scalar[] = {"sin",   "cos",   "tan",    "fmod",
                                        "fmodf", "__ldg", "sizeof", NULL};
-  return (cgl_token_is_type_word(name) || cgl_values_is_pure_call(t, name)) &&
-         !cgl_token_is_of(name, scalar);
+  size_t chunk;
+  if (cgl_token_is_type_word(name) || cgl_values_is_pure_call(t, name))
+    return !cgl_token_is_of(name, scalar);
+  if (!cgl_calls_is_uniform(t, name))
+    return false;
+  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
+    const cgl_chunk *c = &t->program->chunks[chunk];
+    if (!is_harmless(t, (row){(cgl_token *)c->at, c->count}, true))
+      return false;
+  }
+  return true;
+}
+
+
+static bool is_fraction_type(row type) {
+  for (size_t i = 0; i < type.n; i++)
+    if ((type.at[i].length >= 5 && !memcmp(type.at[i].text, "float", 5)) ||
+        (type.at[i].length >= 6 && !memcmp(type.at[i].text, "double", 6)))
+      return true;
+  return false;
+}
+
+
+/* Is what stands at i, behind a division, certainly no whole number? */
+static bool is_fraction(const tree *t, row r, size_t i) {
+  while (i < r.n && cgl_token_is_any(&r.at[i], "(", "-", "+", ")"))
+    i++;
+  if (i >= r.n)
+    return false;
+  const cgl_token *x = &r.at[i];
+  if (x->kind == CGL_TOKEN_NUMBER)
+    return !(x->length > 1 && x->text[1] == 'x') &&
+           (memchr(x->text, '.', x->length) || memchr(x->text, 'e', x->length));
+  const variable *v = cgl_tree_find(t, x);
+  bool known =
+      v ? is_fraction_type(v->type)
+        : cgl_token_is_any(x, "float", "double", "sqrtf", "sqrt", "fabsf");
+  for (size_t k = 1; k < r.n && !v; k++) /* of a function's own */
+    known |= cgl_token_same(&r.at[k], x) &&
+             is_fraction_type(cgl_row_slice(r, k - 1, k));
+  return known;
 }
 
 
 /* May it be computed for a thread that has left, as its tokens tell? */
-static bool is_harmless(const tree *t, row r) {
+static bool is_harmless(tree *t, row r, bool function) {
   static const char *const never[] = {
-      "[",    "]",     "->",     "%",        "%=",         "::",     "for",
-      "do",   "while", "goto",   "switch",   "return",     "static", "#",
+      "[",    "]",     "->",     "%",        "%=",         "for",
+      "do",   "while", "goto",   "switch",   "static",     "#",
       "auto", "asm",   "struct", "volatile", "__shared__", NULL};
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i], *next = i + 1 < r.n ? x + 1 : NULL;
     const bool first = !i || (r.at[i - 1].kind == CGL_TOKEN_PUNCT &&
                               !cgl_token_is(&r.at[i - 1], ")"));
-    if (cgl_token_is_of(x, never) || x->kind == CGL_TOKEN_STRING ||
-        (first && cgl_token_is_any(x, "*", "&")))
+    if ((cgl_token_is_of(x, never) &&
+         !(function && cgl_token_is(x, "static"))) ||
+        x->kind == CGL_TOKEN_STRING || cgl_token_is(x, "::") ||
+        (cgl_token_is(x, "return") && !function) ||
+        (first && cgl_token_is_any(x, "*", "&")) ||
+        (cgl_token_is_any(x, "/", "/=") && function &&
+         !is_fraction(t, r, i + 1)))
       return false;
     if (x->kind != CGL_TOKEN_NAME || !next)
       continue;
     const bool called = cgl_token_is_any(next, "(", "{"),
-               pointed = cgl_token_is_any(next, "*", "&", "&&");
-    if ((called && !cgl_token_is_any(x, "if", "else") &&
+               pointed = cgl_token_is_any(next, "*", "&", "&&"),
+               declared = function && i && r.at[i - 1].kind == CGL_TOKEN_NAME &&
+                          !cgl_token_is(&r.at[i - 1], "return");
+    if ((called && !declared && !cgl_token_is_any(x, "if", "else", "return") &&
          !is_harmless_call(t, x)) ||
         (pointed && cgl_token_is_type_word(x)))
       return false;
@@ -83,11 +134,12 @@ static bool is_bounded(row r) {
 }
 
 
-bool cgl_lanes_is_loop(const tree *t, row r, size_t i) {
+bool cgl_lanes_is_loop(tree *t, row r, size_t i) {
   row head, body;
   return cgl_token_is_any(&r.at[i], "for", "while", "do") &&
          find_parts(r, i, &head, &body) && head.n + body.n <= MOST_TOKENS &&
-         !is_bounded(head) && is_harmless(t, head) && is_harmless(t, body);
+         !is_bounded(head) && is_harmless(t, head, false) &&
+         is_harmless(t, body, false);
 }
 
 
@@ -104,30 +156,11 @@ static bool mixes(row r, size_t i) {
                          !cgl_token_is_any(&r.at[k], ";", ",");
        k++) {
     itself |= cgl_token_same(&r.at[k], name);
-    mixed |= cgl_token_is_any(&r.at[k], "*", "^");
+    mixed |= cgl_token_is_any(&r.at[k], "*", "^") ||
+             (r.at[k].kind == CGL_TOKEN_NAME && k + 1 < r.n &&
+              cgl_token_is(&r.at[k + 1], "("));
   }
   return itself && mixed;
-}
-
-
-static bool is_float(const variable *v) {
-  return cgl_row_has(v->type, "float") || cgl_row_has(v->type, "double");
-}
-
-
-/* Is what stands behind the division certainly no whole number? */
-static bool is_fraction(const writer *w, row r, size_t i) {
-  while (i < r.n && cgl_token_is_any(&r.at[i], "(", "-", "+", ")"))
-    i++;
-  if (i >= r.n)
-    return false;
-  const cgl_token *x = &r.at[i];
-  if (x->kind == CGL_TOKEN_NUMBER)
-    return !(x->length > 1 && x->text[1] == 'x') &&
-           (memchr(x->text, '.', x->length) || memchr(x->text, 'e', x->length));
-  const variable *v = cgl_tree_find(w->t, x);
-  return cgl_token_is_any(x, "float", "double", "sqrtf", "sqrt", "fabsf") ||
-         (v && is_float(v));
 }
 
 
@@ -164,7 +197,7 @@ bool cgl_lanes_may(const writer *w, const statement *s) {
   bool worth = false;
   for (size_t i = 0; i < s->all.n; i++) {
     const cgl_token *x = &s->all.at[i];
-    if (cgl_token_is_any(x, "/", "/=") && !is_fraction(w, s->all, i + 1))
+    if (cgl_token_is_any(x, "/", "/=") && !is_fraction(w->t, s->all, i + 1))
       return false;
     const bool named = cgl_tree_is_name(s->all, i);
     const variable *v = named ? cgl_tree_find(w->t, x) : NULL;
@@ -173,9 +206,10 @@ bool cgl_lanes_may(const writer *w, const statement *s) {
     worth |= mixes(s->all, i);
     if (!v || v->alias)
       continue;
-    worth |= is_float(v) && cgl_values_is_assigned(w->t, s->all, v);
-    if (v->shared || v->reference || v->dims.n || v->closed || v->lambda ||
-        v->is_auto || cgl_row_has(v->type, "volatile") || !is_number(v->type))
+    worth |=
+        is_fraction_type(v->type) && cgl_values_is_assigned(w->t, s->all, v);
+    if (v->shared || v->reference || v->dims.n || v->lambda || v->is_auto ||
+        cgl_row_has(v->type, "volatile") || !is_number(v->type))
       return false;
   }
   return worth;

@@ -289,7 +289,7 @@ bool cgl_strip_is_loop(const tree *t, row r, size_t i);
 
 /* Might the loop at i be one that the threads of a strip leave one by one?
    (lanes.c) */
-bool cgl_lanes_is_loop(const tree *t, row r, size_t i);
+bool cgl_lanes_is_loop(tree *t, row r, size_t i);
 
 /* Ends the body of such a loop. */
 void cgl_strip_end_loop(tree *t, statement *loop, const cgl_token *where);

@@ -72,7 +72,7 @@ bool cgl_strip_is_loop(const tree *t, row r, size_t i) {
     if (t->plain[k] == r.at[i].text)
       return false;
   if (!cgl_token_is(&r.at[i], "for"))
-    return t->strips && cgl_lanes_is_loop(t, r, i);
+    return t->strips && cgl_lanes_is_loop((tree *)t, r, i);
   return t->strips ? !is_short(r, i) : is_arithmetic_loop(t, r, i);
 }
 
