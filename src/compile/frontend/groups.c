@@ -10,79 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compile/frontend/program.h"
-
-enum {
-  MOST_GROUPS = 64,
-  MOST_PASSED = 200,
-  MOST_NAMES = 8,
-  MOST_TEXT = 400,
-  MOST_READINGS = 5
-};
-
-/* ACTIVE: the lanes that come together.  ANY: one of the others, that what it
-   is made from or calls tell. */
-typedef enum group_kind { NO_GROUP, BLOCK, TILE, GRID, ACTIVE, ANY } group_kind;
-
-typedef struct group {
-  const cgl_token *name;
-  group_kind kind;
-  char size[64]; /* of a tile; the name of what has the lanes of ACTIVE */
-  bool of_block; /* a tile of the block */
-  bool wide;     /* a thread_group, which counts in 64 bits */
-  bool type;     /* the name is that of the group's type */
-  size_t depth;  /* of the braces around what it is declared in */
-} group;
-
-/* A group that is an argument, as the tokens from `first` to `end`. */
-typedef struct passed {
-  size_t first, end;
-  group group;
-} passed;
-
-/* What one reading tells the next one. */
-typedef struct facts {
-  passed passed[MOST_PASSED];
-  size_t n;
-  bool full;   /* or more of them */
-  bool nested; /* a tile may be of another group than the block */
-} facts;
-
-typedef struct reading {
-  const cgl_token *at;
-  size_t count, i;
-  size_t depth, parens;
-  bool open;                          /* using namespace cooperative_groups */
-  const cgl_token *names[MOST_NAMES]; /* of the namespace */
-  const cgl_token *used[MOST_NAMES];  /* those in it that `using` names */
-  size_t nnames, nused;
-  group groups[MOST_GROUPS];
-  size_t n;
-  bool full; /* a group is not known: nothing is understood */
-  const facts *known;
-  facts *seen;
-  cgl_arena *arena;
-  cgl_tokens *out;
-} reading;
-
-#define CGL_RANK "(threadIdx.x+blockDim.x*(threadIdx.y+blockDim.y*threadIdx.z))"
-/* %s: a tile's size */
-#define CGL_FIRST "(" CGL_RANK "&31&~((unsigned)(%s)-1))"
-/* %s: the lanes that are active */
-#define CGL_BELOW "(unsigned)__popc(%s&((1u<<(" CGL_RANK "&31))-1))"
-#define CGL_THREADS "(blockDim.x*blockDim.y*blockDim.z)"
-#define CGL_BLOCK                              \
-  "(blockIdx.x+(unsigned long long)gridDim.x*" \
-  "(blockIdx.y+(unsigned long long)gridDim.y*blockIdx.z))"
-#define CGL_BLOCKS "((unsigned long long)gridDim.x*gridDim.y*gridDim.z)"
+#include "compile/frontend/groups_private.h"
 
 
-static bool is(const reading *r, size_t i, const char *word) {
+bool cgl_groups_is(const reading *r, size_t i, const char *word) {
   return i < r->count && cgl_token_is(&r->at[i], word);
 }
 
 
-static void emit(reading *r, const char *text, const cgl_token *like) {
+void cgl_groups_emit(reading *r, const char *text, const cgl_token *like) {
   const char *copy = cgl_arena_copy(r->arena, text, strlen(text));
   const size_t first = r->out->count;
   if (copy)
@@ -98,19 +34,18 @@ static void emit(reading *r, const char *text, const cgl_token *like) {
 
 /* Is the `::` at i in front of a name of no scope but the outermost? */
 static bool is_outermost(const reading *r, size_t i) {
-  return is(r, i, "::") &&
-         (!i || (r->at[i - 1].kind != CGL_TOKEN_NAME && !is(r, i - 1, ">")));
+  return cgl_groups_is(r, i, "::") &&
+         (!i || (r->at[i - 1].kind != CGL_TOKEN_NAME &&
+                 !cgl_groups_is(r, i - 1, ">")));
 }
 
 
-/* The token behind the namespace's name at i: i itself where names of it may
-   stand alone, or where nothing but a call's arguments may tell. */
-static size_t behind_namespace(const reading *r, size_t i) {
+size_t cgl_groups_behind(const reading *r, size_t i) {
   const size_t from = i;
   i += is_outermost(r, i);
-  if (!is(r, i + 1, "::"))
+  if (!cgl_groups_is(r, i + 1, "::"))
     return from;
-  if (is(r, i, "cooperative_groups"))
+  if (cgl_groups_is(r, i, "cooperative_groups"))
     return i + 2;
   for (size_t k = 0; k < r->nnames; k++)
     if (cgl_token_same(r->names[k], &r->at[i]))
@@ -119,7 +54,7 @@ static size_t behind_namespace(const reading *r, size_t i) {
 }
 
 
-static bool stands_alone(const reading *r, size_t i) {
+bool cgl_groups_stands_alone(const reading *r, size_t i) {
   return !i || is_outermost(r, i - 1) ||
          !cgl_token_is_any(&r->at[i - 1], ".", "->", "::");
 }
@@ -130,7 +65,7 @@ static bool is_open(const reading *r, size_t i) {
   bool open = r->open;
   for (size_t k = 0; k < r->nused; k++)
     open |= cgl_token_same(r->used[k], &r->at[i]);
-  return open && stands_alone(r, i);
+  return open && cgl_groups_stands_alone(r, i);
 }
 
 
@@ -165,13 +100,13 @@ static void leave_scope(reading *r) {
 /* The size between the angles at i; its end, or 0. */
 static size_t read_size(const reading *r, size_t i, group *g) {
   size_t n = 0;
-  if (!is(r, i, "<"))
+  if (!cgl_groups_is(r, i, "<"))
     return 0;
   const size_t end = cgl_tokens_close_angle(r->at, r->count, i);
-  const bool wrapped =
-      is(r, i + 1, "(") && cgl_tokens_close(r->at, r->count, i + 1) + 1 == end;
-  for (size_t k = i + 1 + wrapped; k + 1 + wrapped < end && !is(r, k, ",");
-       k++) {
+  const bool wrapped = cgl_groups_is(r, i + 1, "(") &&
+                       cgl_tokens_close(r->at, r->count, i + 1) + 1 == end;
+  for (size_t k = i + 1 + wrapped;
+       k + 1 + wrapped < end && !cgl_groups_is(r, k, ","); k++) {
     if (n + r->at[k].length + 2 > sizeof g->size ||
         cgl_token_is_any(&r->at[k], "<", ">", "(", "["))
       return 0;
@@ -185,34 +120,32 @@ static size_t read_size(const reading *r, size_t i, group *g) {
 
 /* The group's type at i: its end, or 0. */
 static size_t read_type(const reading *r, size_t i, group *g) {
-  const size_t word = behind_namespace(r, i);
+  const size_t word = cgl_groups_behind(r, i);
   const group *named =
-      stands_alone(r, i) ? find_group(r, &r->at[i], true) : NULL;
+      cgl_groups_stands_alone(r, i) ? find_group(r, &r->at[i], true) : NULL;
   *g = named ? *named : (group){0};
   g->type = false;
   if (named || (word == i && !is_open(r, i)))
     return named ? i + 1 : 0;
-  if (is(r, word, "thread_block") && !is(r, word + 1, "::"))
+  if (cgl_groups_is(r, word, "thread_block") &&
+      !cgl_groups_is(r, word + 1, "::"))
     return g->kind = BLOCK, word + 1;
-  if (is(r, word, "grid_group"))
+  if (cgl_groups_is(r, word, "grid_group"))
     return g->kind = GRID, word + 1;
-  if (is(r, word, "coalesced_group"))
+  if (cgl_groups_is(r, word, "coalesced_group"))
     return g->kind = ACTIVE, word + 1;
-  if (is(r, word, "thread_group"))
+  if (cgl_groups_is(r, word, "thread_group"))
     return g->kind = ANY, g->wide = true, word + 1;
-  if (is(r, word, "thread_block_tile"))
+  if (cgl_groups_is(r, word, "thread_block_tile"))
     return g->kind = TILE, read_size(r, word + 1, g);
   return 0;
 }
 
 
-static size_t read_group(const reading *r, size_t i, group *g);
-
-
 /* The size of tiled_partition(group, 8), whose comma is at i; its end, or 0. */
 static size_t read_late_size(const reading *r, size_t i, group *g) {
   static const char *const sizes[] = {"1", "2", "4", "8", "16", "32", NULL};
-  if (!is(r, i, ",") || i + 2 >= r->count ||
+  if (!cgl_groups_is(r, i, ",") || i + 2 >= r->count ||
       !cgl_token_is_of(&r->at[i + 1], sizes))
     return 0;
   memcpy(g->size, r->at[i + 1].text, r->at[i + 1].length);
@@ -222,28 +155,31 @@ static size_t read_late_size(const reading *r, size_t i, group *g) {
 
 /* What makes a group at i: its end, or 0. */
 static size_t read_maker(const reading *r, size_t i, group *g) {
-  const size_t word = behind_namespace(r, i);
+  const size_t word = cgl_groups_behind(r, i);
   *g = (group){0};
   if (word == i && !is_open(r, i))
     return 0;
-  if (is(r, word, "this_thread_block") && is(r, word + 1, "(") &&
-      is(r, word + 2, ")"))
+  if (cgl_groups_is(r, word, "this_thread_block") &&
+      cgl_groups_is(r, word + 1, "(") && cgl_groups_is(r, word + 2, ")"))
     return g->kind = BLOCK, word + 3;
-  if (is(r, word, "this_grid") && is(r, word + 1, "(") && is(r, word + 2, ")"))
+  if (cgl_groups_is(r, word, "this_grid") && cgl_groups_is(r, word + 1, "(") &&
+      cgl_groups_is(r, word + 2, ")"))
     return g->kind = GRID, word + 3;
-  if (is(r, word, "coalesced_threads") && is(r, word + 1, "(") &&
-      is(r, word + 2, ")"))
+  if (cgl_groups_is(r, word, "coalesced_threads") &&
+      cgl_groups_is(r, word + 1, "(") && cgl_groups_is(r, word + 2, ")"))
     return g->kind = ACTIVE, word + 3;
-  if (!is(r, word, "tiled_partition"))
+  if (!cgl_groups_is(r, word, "tiled_partition"))
     return 0;
-  const bool late = is(r, word + 1, "(");
+  const bool late = cgl_groups_is(r, word + 1, "(");
   const size_t open = late ? word + 1 : read_size(r, word + 1, g);
   group parent = {0};
-  size_t end = open && is(r, open, "(") ? read_group(r, open + 1, &parent) : 0;
+  size_t end = open && cgl_groups_is(r, open, "(")
+                   ? cgl_groups_read(r, open + 1, &parent)
+                   : 0;
   if (end && late)
     end = read_late_size(r, end, g);
   r->seen->nested |= parent.kind != BLOCK;
-  if (!end || !is(r, end, ")") || parent.kind == ACTIVE)
+  if (!end || !cgl_groups_is(r, end, ")") || parent.kind == ACTIVE)
     return 0;
   g->kind = TILE;
   g->of_block = parent.kind == BLOCK;
@@ -252,15 +188,14 @@ static size_t read_maker(const reading *r, size_t i, group *g) {
 }
 
 
-/* A group at i, by its name or as it is made: its end, or 0. */
-static size_t read_group(const reading *r, size_t i, group *g) {
+size_t cgl_groups_read(const reading *r, size_t i, group *g) {
   if (i >= r->count || (r->at[i].kind != CGL_TOKEN_NAME && !is_outermost(r, i)))
     return 0;
   const size_t end = read_maker(r, i, g);
   if (end)
     return end;
   const group *known =
-      stands_alone(r, i) ? find_group(r, &r->at[i], false) : NULL;
+      cgl_groups_stands_alone(r, i) ? find_group(r, &r->at[i], false) : NULL;
   if (!known)
     return 0;
   *g = *known;
@@ -276,267 +211,7 @@ static void emit_value(reading *r, const group *g, const cgl_token *like) {
   else
     snprintf(text, sizeof text, "cgl_group_%s()",
              g->kind == BLOCK ? "block" : "grid");
-  emit(r, text, like);
-}
-
-
-/* The lanes of a tile. */
-static void tile_mask(const group *g, char *text, size_t room) {
-  if (!strcmp(g->size, "32"))
-    snprintf(text, room, "0xffffffffu");
-  else
-    snprintf(text, room, "((unsigned)((1ull<<(%s))-1)<<" CGL_FIRST ")", g->size,
-             g->size);
-}
-
-
-/* ---- members ---- */
-
-/* A member without arguments, of which `text` is the value. */
-typedef struct member {
-  group_kind kind;
-  const char *name, *text; /* %s: the size */
-} member;
-
-static const member members[] = {
-    {BLOCK, "sync", "__syncthreads()"},
-    {BLOCK, "thread_rank", CGL_RANK},
-    {BLOCK, "size", CGL_THREADS},
-    {BLOCK, "num_threads", CGL_THREADS},
-    {BLOCK, "group_index", "blockIdx"},
-    {BLOCK, "thread_index", "threadIdx"},
-    {BLOCK, "dim_threads", "blockDim"},
-    {BLOCK, "group_dim", "blockDim"},
-    {GRID, "num_blocks", CGL_BLOCKS},
-    {GRID, "block_rank", CGL_BLOCK},
-    {GRID, "block_index", "blockIdx"},
-    {GRID, "dim_blocks", "gridDim"},
-    {GRID, "group_dim", "gridDim"},
-    {GRID, "num_threads", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
-    {GRID, "size", "(" CGL_BLOCKS "*" CGL_THREADS ")"},
-    {GRID, "thread_rank", "(" CGL_BLOCK "*" CGL_THREADS "+" CGL_RANK ")"},
-    {ACTIVE, "sync", "__syncwarp(%s)"},
-    {ACTIVE, "thread_rank", CGL_BELOW},
-    {ACTIVE, "size", "(unsigned)__popc(%s)"},
-    {ACTIVE, "num_threads", "(unsigned)__popc(%s)"},
-    {TILE, "thread_rank", "(" CGL_RANK "%%%s)"},
-    {TILE, "size", "%s"},
-    {TILE, "num_threads", "%s"},
-};
-
-/* Of tiles of the block. */
-static const member parts[] = {
-    {TILE, "meta_group_rank", "(" CGL_RANK "/%s)"},
-    {TILE, "meta_group_size", "((" CGL_THREADS "+%s-1)/%s)"},
-};
-
-/* Operations of a tile's lanes: the intrinsic, and whether it has a width. */
-static const struct {
-  const char *name, *intrinsic;
-  bool width;
-} operations[] = {{"shfl", "__shfl_sync", true},
-                  {"shfl_up", "__shfl_up_sync", true},
-                  {"shfl_down", "__shfl_down_sync", true},
-                  {"shfl_xor", "__shfl_xor_sync", true},
-                  {"any", "__any_sync", false},
-                  {"all", "__all_sync", false}};
-
-
-static void read_on(reading *r, size_t end);
-
-
-/* The tile's operation `name`, whose arguments are at `open`; false when it is
-   none. */
-static bool put_operation(reading *r, const group *g, const cgl_token *name,
-                          size_t open) {
-  char mask[MOST_TEXT], text[2 * MOST_TEXT];
-  const size_t end = cgl_tokens_close(r->at, r->count, open);
-  tile_mask(g, mask, sizeof mask);
-  if (cgl_token_is(name, "sync") && end == open + 2) {
-    snprintf(text, sizeof text, "__syncwarp(%s)", mask);
-    emit(r, text, name);
-    return r->i = end, true;
-  }
-  /* Lanes by their place in the warp, as seen from the tile. */
-  const bool lanes = cgl_token_is_any(name, "ballot", "match_any");
-  *text = '\0';
-  if (lanes)
-    snprintf(text, sizeof text, "((__%.*s_sync(%s,", (int)name->length,
-             name->text, mask);
-  bool width = false;
-  for (size_t k = 0; k < sizeof operations / sizeof *operations; k++)
-    if (cgl_token_is(name, operations[k].name)) {
-      snprintf(text, sizeof text, "%s(%s,", operations[k].intrinsic, mask);
-      width = operations[k].width;
-    }
-  if (!*text || end < open + 3)
-    return false;
-  emit(r, text, name);
-  r->i = open + 1;
-  read_on(r, end - 1);
-  snprintf(text, sizeof text,
-           lanes   ? ")>>" CGL_FIRST ")&(unsigned)((1ull<<(%s))-1))"
-           : width ? ",(int)(%s))"
-                   : ")",
-           g->size, g->size);
-  emit(r, text, name);
-  return r->i = end, true;
-}
-
-
-/* The argument's end: its comma, or that of all. */
-static size_t argument_end(const reading *r, size_t i, size_t end) {
-  while (i < end && !is(r, i, ","))
-    i = cgl_tokens_past(r->at, r->count, i);
-  return i;
-}
-
-
-/* The same of lanes that are active together. */
-static bool put_active(reading *r, const group *g, const cgl_token *name,
-                       size_t open) {
-  static const struct {
-    const char *name, *before, *between, *after; /* %s: the lanes */
-  } calls[] = {
-      {"any", "__any_sync(%s,", "", ")"},
-      {"all", "__all_sync(%s,", "", ")"},
-      {"ballot", "cgl_group_packed(%s,__ballot_sync(%s,", "", "))"},
-      {"shfl", "__shfl_sync(%s,", ",cgl_group_lane(%s,", "))"},
-      {"shfl_up", "__shfl_sync(%s,", ",cgl_group_up(%s," CGL_BELOW ",", "))"},
-      {"shfl_down", "__shfl_sync(%s,", ",cgl_group_down(%s," CGL_BELOW ",",
-       "))"}};
-  const size_t end = cgl_tokens_close(r->at, r->count, open);
-  const size_t first = argument_end(r, open + 1, end - 1);
-  for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
-    char text[MOST_TEXT];
-    if (!cgl_token_is(name, calls[k].name) || first == open + 1 ||
-        (first + 1 < end) != (*calls[k].between != '\0'))
-      continue;
-    snprintf(text, sizeof text, calls[k].before, g->size, g->size);
-    emit(r, text, name);
-    r->i = open + 1;
-    read_on(r, first);
-    snprintf(text, sizeof text, calls[k].between, g->size, g->size);
-    emit(r, text, name);
-    r->i = first + (first + 1 < end);
-    read_on(r, end - 1);
-    emit(r, calls[k].after, name);
-    return r->i = end, true;
-  }
-  return false;
-}
-
-
-static const member *find_member(const group *g, const cgl_token *name) {
-  for (size_t k = 0; k < sizeof members / sizeof *members; k++)
-    if (members[k].kind == g->kind && cgl_token_is(name, members[k].name))
-      return &members[k];
-  for (size_t k = 0; g->of_block && k < sizeof parts / sizeof *parts; k++)
-    if (parts[k].kind == g->kind && cgl_token_is(name, parts[k].name))
-      return &parts[k];
-  return NULL;
-}
-
-
-/* What the group does at i, `. name (`; false when that is not known. */
-static bool put_member(reading *r, const group *g, size_t i) {
-  char text[MOST_TEXT], count[80];
-  if (!is(r, i, ".") || !is(r, i + 2, "("))
-    return false;
-  const cgl_token *name = &r->at[i + 1];
-  const member *m = is(r, i + 3, ")") ? find_member(g, name) : NULL;
-  if (!m)
-    return g->kind == TILE     ? put_operation(r, g, name, i + 2)
-           : g->kind == ACTIVE ? put_active(r, g, name, i + 2)
-                               : false;
-  const bool number = !g->size[strspn(g->size, "0123456789")];
-  snprintf(count, sizeof count,
-           g->kind == ACTIVE ? "%s"
-           : number          ? "%su"
-                             : "(unsigned)(%s)",
-           g->size);
-  if (g->wide && cgl_token_is_any(name, "size", "num_threads", "thread_rank"))
-    emit(r, "(unsigned long long)", name);
-  snprintf(text, sizeof text, m->text, count, count);
-  emit(r, text, name);
-  return r->i = i + 4, true;
-}
-
-
-/* Is the name at i behind a type, as that of what is declared? */
-static bool is_behind_type(const reading *r, size_t i) {
-  const cgl_token *before = i ? &r->at[i - 1] : NULL;
-  return before && (before->kind == CGL_TOKEN_NAME
-                        ? !cgl_token_is_any(before, "return", "else", "do")
-                        : cgl_token_is_any(before, "*", "&", "&&", ">"));
-}
-
-
-static bool is_declared(const reading *r, const cgl_token *name) {
-  for (size_t i = 0; i < r->count; i++)
-    if (cgl_token_same(&r->at[i], name) && is_behind_type(r, i))
-      return true;
-  return false;
-}
-
-
-/* What the tile makes of its values, `word(tile, value, operator)`: the
-   arguments behind the tile are at i. */
-static bool put_collective(reading *r, const group *g, size_t word, size_t i) {
-  char text[2 * MOST_TEXT], mask[MOST_TEXT];
-  const size_t end = cgl_tokens_close(r->at, r->count, word + 1) - 1;
-  const size_t value = argument_end(r, i, end);
-  const bool given = value < end;
-  if (g->kind != TILE || value == i ||
-      (given ? argument_end(r, value + 1, end) != end || value + 1 == end
-             : cgl_token_is(&r->at[word], "reduce")))
-    return false;
-  const cgl_token *name = &r->at[word];
-  tile_mask(g, mask, sizeof mask);
-  snprintf(text, sizeof text, "__cgl_%.*s_sync(%s,", (int)name->length,
-           name->text, mask);
-  emit(r, text, name);
-  r->i = i;
-  read_on(r, value);
-  emit(r, given ? "," : ",cgl_group_plus()", name);
-  if (given) {
-    r->i = value + 1;
-    read_on(r, end);
-  }
-  snprintf(text, sizeof text, ",(unsigned)(%s))", g->size);
-  emit(r, text, name);
-  return r->i = end + 1, true;
-}
-
-
-/* sync(group), thread_rank(group), reduce(tile, value, operator) */
-static bool put_call(reading *r) {
-  group g;
-  const size_t word = behind_namespace(r, r->i);
-  const bool collective = cgl_token_is_any(&r->at[word], "reduce",
-                                           "inclusive_scan", "exclusive_scan");
-  if (!stands_alone(r, r->i) || !is(r, word + 1, "(") ||
-      !(collective ||
-        cgl_token_is_any(&r->at[word], "sync", "thread_rank", "group_size")) ||
-      (word == r->i && is_declared(r, &r->at[word])))
-    return false;
-  const size_t end = read_group(r, word + 2, &g);
-  if (collective)
-    return end && is(r, end, ",") && put_collective(r, &g, word, end + 1);
-  const cgl_token call[] = {
-      {.text = ".", .length = 1, .kind = CGL_TOKEN_PUNCT},
-      r->at[word],
-      {.text = "(", .length = 1, .kind = CGL_TOKEN_PUNCT},
-      {.text = ")", .length = 1, .kind = CGL_TOKEN_PUNCT}};
-  if (!end || !is(r, end, ")") || (g.kind == ACTIVE && !*g.size))
-    return false;
-  reading own = *r;
-  own.at = call;
-  own.count = sizeof call / sizeof *call;
-  const bool done = put_member(&own, &g, 0);
-  if (done)
-    r->i = end + 1;
-  return done;
+  cgl_groups_emit(r, text, like);
 }
 
 
@@ -552,9 +227,9 @@ static size_t find_function(const reading *r, size_t i, size_t *which) {
       depth++;
     else if (depth)
       depth -= cgl_token_is_any(&r->at[k], "(", "[");
-    else if (is(r, k, ","))
+    else if (cgl_groups_is(r, k, ","))
       ++*which;
-    else if (is(r, k, "("))
+    else if (cgl_groups_is(r, k, "("))
       return k && r->at[k - 1].kind == CGL_TOKEN_NAME ? k - 1 : i;
   }
   return i;
@@ -564,14 +239,14 @@ static size_t find_function(const reading *r, size_t i, size_t *which) {
 /* The group that is argument `which` of the call at i, as far as is known. */
 static const group *find_passed(const reading *r, size_t i, size_t which) {
   size_t open = i + 1;
-  if (is(r, open, "<"))
+  if (cgl_groups_is(r, open, "<"))
     open = cgl_tokens_close_angle(r->at, r->count, open);
-  if (!is(r, open, "("))
+  if (!cgl_groups_is(r, open, "("))
     return NULL;
   const size_t last = cgl_tokens_close(r->at, r->count, open) - 1;
-  size_t from = open + 1, end = argument_end(r, from, last);
+  size_t from = open + 1, end = cgl_groups_argument_end(r, from, last);
   for (; which && end < last; which--)
-    from = end + 1, end = argument_end(r, from, last);
+    from = end + 1, end = cgl_groups_argument_end(r, from, last);
   for (size_t k = 0; k < r->known->n && !which; k++)
     if (r->known->passed[k].first == from && r->known->passed[k].end == end)
       return &r->known->passed[k].group;
@@ -585,10 +260,12 @@ static bool read_parameter(const reading *r, size_t i, group *g) {
   const size_t function = find_function(r, i, &which);
   const group *found = NULL;
   bool several = false; /* tiles of more than one size */
-  if (function == i || !is_behind_type(r, function) || r->known->full)
+  if (function == i || !cgl_groups_is_behind_type(r, function) ||
+      r->known->full)
     return false;
   for (size_t k = 0; k < r->count; k++) {
-    if (!cgl_token_same(&r->at[k], &r->at[function]) || is_behind_type(r, k))
+    if (!cgl_token_same(&r->at[k], &r->at[function]) ||
+        cgl_groups_is_behind_type(r, k))
       continue;
     const group *now = find_passed(r, k, which);
     if (!now || (found && (now->of_block != found->of_block ||
@@ -624,12 +301,14 @@ static bool is_understood(const reading *r, size_t name) {
       "sync", "thread_rank", "size",   "num_threads", NULL};
   size_t depth = 0;
   for (size_t i = name + 1; i + 3 < r->count; i++) {
-    depth += is(r, i, "{");
-    if (is(r, i, "}") && !depth--)
+    depth += cgl_groups_is(r, i, "{");
+    if (cgl_groups_is(r, i, "}") && !depth--)
       return true;
-    if (cgl_token_same(&r->at[i], &r->at[name]) && stands_alone(r, i) &&
-        !(is(r, i + 1, ".") && cgl_token_is_of(&r->at[i + 2], known) &&
-          is(r, i + 3, "(")))
+    if (cgl_token_same(&r->at[i], &r->at[name]) &&
+        cgl_groups_stands_alone(r, i) &&
+        !(cgl_groups_is(r, i + 1, ".") &&
+          cgl_token_is_of(&r->at[i + 2], known) &&
+          cgl_groups_is(r, i + 3, "(")))
       return false;
   }
   return true;
@@ -642,14 +321,14 @@ static bool put_lanes(reading *r, group *g, size_t name, size_t end) {
   const cgl_token *t = &r->at[name];
   const int n = snprintf(g->size, sizeof g->size, "cgl_active_%.*s",
                          (int)t->length, t->text);
-  if (r->parens || n >= (int)sizeof g->size || !end || !is(r, end, ";") ||
-      !is_understood(r, name))
+  if (r->parens || n >= (int)sizeof g->size || !end ||
+      !cgl_groups_is(r, end, ";") || !is_understood(r, name))
     return false;
   snprintf(text, sizeof text, "const unsigned %s=__activemask()", g->size);
   while (r->out->count &&
          cgl_token_is_any(&r->out->at[r->out->count - 1], "const", "static"))
     r->out->count--;
-  emit(r, text, t);
+  cgl_groups_emit(r, text, t);
   return true;
 }
 
@@ -665,17 +344,18 @@ static bool put_declaration(reading *r) {
     g.kind = ANY;
     name = r->i + 1;
   }
-  if (!name || (!any && !stands_alone(r, r->i)) ||
+  if (!name || (!any && !cgl_groups_stands_alone(r, r->i)) ||
       (r->i && cgl_token_is(like - 1, "typedef")))
     return false;
-  while (is(r, name, "&") || is(r, name, "const"))
+  while (cgl_groups_is(r, name, "&") || cgl_groups_is(r, name, "const"))
     name++;
   const bool named = name + 1 < r->count &&
                      r->at[name].kind == CGL_TOKEN_NAME &&
                      cgl_token_is_any(&r->at[name + 1], "=", ",", ")", ";");
-  const size_t end =
-      named && is(r, name + 1, "=") ? read_maker(r, name + 2, &made) : 0;
-  if (any && (!end || !is(r, end, ";")))
+  const size_t end = named && cgl_groups_is(r, name + 1, "=")
+                         ? read_maker(r, name + 2, &made)
+                         : 0;
+  if (any && (!end || !cgl_groups_is(r, end, ";")))
     return false;
   if (any)
     g = made;
@@ -697,7 +377,8 @@ static bool put_declaration(reading *r) {
   if (g.kind == ACTIVE && !put_lanes(r, &g, name, end))
     return false;
   declare(r, &g, &r->at[name]);
-  if (!r->parens && (is(r, end, ";") || is(r, name + 1, ";"))) {
+  if (!r->parens &&
+      (cgl_groups_is(r, end, ";") || cgl_groups_is(r, name + 1, ";"))) {
     while (r->out->count &&
            cgl_token_is_any(&r->out->at[r->out->count - 1], "const", "static"))
       r->out->count--;
@@ -719,21 +400,23 @@ static bool put_declaration(reading *r) {
    using cg::this_thread_block; */
 static bool take_using(reading *r) {
   group g;
-  const bool alias = is(r, r->i, "using") && is(r, r->i + 2, "=");
+  const bool alias =
+      cgl_groups_is(r, r->i, "using") && cgl_groups_is(r, r->i + 2, "=");
   const size_t type = r->i + (alias ? 3 : 1);
-  size_t end = is(r, r->i, "typedef") || alias ? read_type(r, type, &g) : 0;
+  size_t end =
+      cgl_groups_is(r, r->i, "typedef") || alias ? read_type(r, type, &g) : 0;
   if (end && g.kind != ANY) {
     const size_t name = alias ? r->i + 1 : end;
     end += !alias;
-    if (!is(r, end, ";") || r->at[name].kind != CGL_TOKEN_NAME)
+    if (!cgl_groups_is(r, end, ";") || r->at[name].kind != CGL_TOKEN_NAME)
       return false;
     g.type = true;
     declare(r, &g, &r->at[name]);
   } else {
-    const size_t word = behind_namespace(r, type);
+    const size_t word = cgl_groups_behind(r, type);
     end = word + 1;
-    if (!is(r, r->i, "using") || word == type || !is(r, end, ";") ||
-        r->nused == MOST_NAMES)
+    if (!cgl_groups_is(r, r->i, "using") || word == type ||
+        !cgl_groups_is(r, end, ";") || r->nused == MOST_NAMES)
       return false;
     r->used[r->nused++] = &r->at[word];
   }
@@ -747,16 +430,18 @@ static bool take_using(reading *r) {
 /* namespace cg = cooperative_groups;  using namespace cooperative_groups;
    In a function they go, as its text may be written in parts. */
 static bool take_namespace(reading *r) {
-  const bool alias = is(r, r->i, "namespace") && is(r, r->i + 2, "=") &&
-                     is(r, r->i + 3, "cooperative_groups") &&
+  const bool alias = cgl_groups_is(r, r->i, "namespace") &&
+                     cgl_groups_is(r, r->i + 2, "=") &&
+                     cgl_groups_is(r, r->i + 3, "cooperative_groups") &&
                      r->nnames < MOST_NAMES;
-  const bool open = is(r, r->i, "using") && is(r, r->i + 1, "namespace") &&
-                    is(r, r->i + 2, "cooperative_groups");
+  const bool open = cgl_groups_is(r, r->i, "using") &&
+                    cgl_groups_is(r, r->i + 1, "namespace") &&
+                    cgl_groups_is(r, r->i + 2, "cooperative_groups");
   const size_t end = r->i + (alias ? 4 : 3);
   if (alias)
     r->names[r->nnames++] = &r->at[r->i + 1];
   r->open |= open;
-  if (!(alias || open) || !r->depth || !is(r, end, ";"))
+  if (!(alias || open) || !r->depth || !cgl_groups_is(r, end, ";"))
     return false;
   return r->i = end + 1, true;
 }
@@ -767,12 +452,13 @@ static bool put_name(reading *r) {
   static const char *const operators[] = {
       "plus", "less", "greater", "bit_and", "bit_xor", "bit_or", NULL};
   const cgl_token *t = &r->at[r->i];
-  const size_t word = behind_namespace(r, r->i);
-  const bool named = word > r->i && stands_alone(r, r->i);
-  if (!named && !(is_open(r, r->i) && is(r, r->i + 1, "<") &&
-                  cgl_token_is_of(t, operators) && !is_declared(r, t)))
+  const size_t word = cgl_groups_behind(r, r->i);
+  const bool named = word > r->i && cgl_groups_stands_alone(r, r->i);
+  if (!named &&
+      !(is_open(r, r->i) && cgl_groups_is(r, r->i + 1, "<") &&
+        cgl_token_is_of(t, operators) && !cgl_groups_is_declared(r, t)))
     return false;
-  emit(r, "cooperative_groups::", t);
+  cgl_groups_emit(r, "cooperative_groups::", t);
   return r->i = word, named;
 }
 
@@ -818,23 +504,24 @@ static void read_token(reading *r) {
   group g;
   size_t end;
   if (t->kind == CGL_TOKEN_NAME) {
-    if (take_namespace(r) || take_using(r) || put_declaration(r) || put_call(r))
+    if (take_namespace(r) || take_using(r) || put_declaration(r) ||
+        cgl_groups_put_call(r))
       return;
     const bool first =
-        is_behind_type(r, r->i) && r->i + 1 < r->count &&
+        cgl_groups_is_behind_type(r, r->i) && r->i + 1 < r->count &&
         cgl_token_is_any(t + 1, "=", ";", ",", ")", "[", "{", "(", ":");
-    const bool other =
-        r->i && cgl_token_is_any(t - 1, ",", "{") && is(r, r->i + 1, "=");
+    const bool other = r->i && cgl_token_is_any(t - 1, ",", "{") &&
+                       cgl_groups_is(r, r->i + 1, "=");
     if (first || other)
       hide_groups(r, t);
-    end = read_group(r, r->i, &g);
+    end = cgl_groups_read(r, r->i, &g);
     if (end && (g.kind != ACTIVE || *g.size)) {
-      if (put_member(r, &g, end))
+      if (cgl_groups_put_member(r, &g, end))
         return;
-      if (!is(r, end, ".")) {
-        r->full |=
-            is(r, end, "=") || (r->i > 1 && is(r, r->i - 1, "(") &&
-                                cgl_token_is_any(t - 2, "decltype", "sizeof"));
+      if (!cgl_groups_is(r, end, ".")) {
+        r->full |= cgl_groups_is(r, end, "=") ||
+                   (r->i > 1 && cgl_groups_is(r, r->i - 1, "(") &&
+                    cgl_token_is_any(t - 2, "decltype", "sizeof"));
         note_passed(r, &g, r->i, end);
         emit_value(r, &g, t);
         r->i = end;
@@ -844,7 +531,7 @@ static void read_token(reading *r) {
   }
   if (t->kind == CGL_TOKEN_NAME && put_name(r))
     return;
-  if (is_outermost(r, r->i) && behind_namespace(r, r->i + 1) > r->i + 1) {
+  if (is_outermost(r, r->i) && cgl_groups_behind(r, r->i + 1) > r->i + 1) {
     r->i++;
     return;
   }
@@ -862,7 +549,7 @@ static void read_token(reading *r) {
 }
 
 
-static void read_on(reading *r, size_t end) {
+void cgl_groups_read_on(reading *r, size_t end) {
   while (r->i < end && !r->out->failed)
     read_token(r);
 }
@@ -882,7 +569,7 @@ int cgl_program_lower_groups(const cgl_tokens *from, cgl_arena *arena,
                  .seen = &seen,
                  .out = out};
     out->count = first;
-    read_on(&r, r.count);
+    cgl_groups_read_on(&r, r.count);
     if (r.full)
       out->count = first;
     for (size_t i = 0; r.full && i < r.count; i++)

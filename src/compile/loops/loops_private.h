@@ -285,7 +285,7 @@ row cgl_lives_rewrite(tree *t, row body, row parameters);
 
 /* Is the token the `for` of a loop that a strip's threads take together?
    (strip.c) */
-bool cgl_strip_is_loop(const tree *t, row r, size_t i);
+bool cgl_strip_is_loop(tree *t, row r, size_t i);
 
 /* Might the loop at i be one that the threads of a strip leave one by one?
    (lanes.c) */

@@ -42,7 +42,7 @@ static bool has_jump(row r) {
 /* for (int i = 0; i < n; i++) with a parameter n, and arithmetic alone in it,
    as of random numbers.  The compiler would have to take the threads in vectors
    around a loop that may have no turn, which it does not. */
-static bool is_arithmetic_loop(const tree *t, row r, size_t i) {
+static bool is_arithmetic_loop(tree *t, row r, size_t i) {
   if (&r.at[i] < t->copy || &r.at[i] >= t->copy + t->text.n)
     return false; /* of an inlined function */
   const size_t close = cgl_tokens_close(r.at, r.n, i + 1);
@@ -60,11 +60,11 @@ static bool is_arithmetic_loop(const tree *t, row r, size_t i) {
   return most && most->parameter && !cgl_row_has(body, "[") &&
          !cgl_row_has(body, "->") && !cgl_row_has(body, "for") &&
          !cgl_row_has(body, "while") && !cgl_row_has(body, "switch") &&
-         !has_jump(body) && cgl_tree_sync((tree *)t, body.at, body.n) == 0;
+         !has_jump(body) && cgl_tree_sync(t, body.at, body.n) == 0;
 }
 
 
-bool cgl_strip_is_loop(const tree *t, row r, size_t i) {
+bool cgl_strip_is_loop(tree *t, row r, size_t i) {
   if ((!t->strips && !t->turns) ||
       !cgl_token_is_any(&r.at[i], "for", "while", "do") || i + 1 >= r.n)
     return false;
@@ -72,7 +72,7 @@ bool cgl_strip_is_loop(const tree *t, row r, size_t i) {
     if (t->plain[k] == r.at[i].text)
       return false;
   if (!cgl_token_is(&r.at[i], "for"))
-    return t->strips && cgl_lanes_is_loop((tree *)t, r, i);
+    return t->strips && cgl_lanes_is_loop(t, r, i);
   return t->strips ? !is_short(r, i) : is_arithmetic_loop(t, r, i);
 }
 
