@@ -94,6 +94,20 @@ local written = {
   { "while (c < 40 && (a & 7u)) { a = a * 3u; changed = c++; }", "loop" },
   { "while (c < 40 && (a & 7u)) { a = a * 3u; ++changed; c++; }", "loop" },
   { "while (c < 40 && (a & 7u)) { a = a * 3u; both.n = c++; }", "loop" },
+  -- A counter that all threads share.
+  { "for (int m = 0; m < n; m++, x += 1.f) { y = x > 9.f ? 2.f : y; }", "loop" },
+  { "int m = 0; for (y = x; m < n; m++) { y = y > 9.f ? y - 8.f : y + 1.f; }", "loop" },
+  { "int m = 0; for (; m < n; x += 2.f, ++m) { const int d = n * 3; a = a * 3u + d; }", "loop" },
+  { "while (c < 40) { const int d = n * 3; a = a * 3u + d; if (a & 8u) break; c++; }" },
+  { "while (float t = floorf(x)) { x = x * 0.5f; a = a * 3u + (unsigned)t; }", "loop" },
+  { "int &r = c; float &q = x; while (x > 1.f) { x *= 0.5f; c++; } r += 5; q += 1.f;", "loop" },
+  -- What all lanes would pay for, though few take the branch.
+  { "while (c < 40) { if (x > 120.f) y = sinf(x) > 2.f ? 1.f : 3.f; a = a * 3u; "
+    .. "c += 1 + (a & 1u); }", "loop" },
+  { "while (c < 40) { y = x > 120.f ? expf(9.f) * 0.f : 3.f; a = a * 3u; c += 1 + (a & 1u); }",
+    "loop" },
+  { "while (c < 40) { y = expf(x * 0.f); a = a * 3u; c += 1 + (a & 1u); }" },
+  { "while (c < 40) { if (b > a) x = fminf(x, y); a = mix(a); c += 1 + (a & 1u); }" },
   -- Loops that the compiler counts, or writes out.
   { "while (b) { b &= b - 1u; c++; }", "loop" },
   { "while (x > 1.f && c < 3) { x = 0.5f; c++; }", "loop" },
@@ -165,7 +179,9 @@ describe("loops that threads leave one by one", function()
       elseif kind == 5 then
         return ("c = 0; while (true) { if (c++ > 33) break; %s }"):format(body(jumps))
       end
-      return ("for (int m = %s; m < n + 9; m += 2) { %s }"):format(of { "k & 7", "0" }, body(jumps))
+      return ("for (%s; m < n + 9; %s) { %s }"):format(
+        of { "int m = k & 7", "int m = 0", "int m = 0, d = k", "int m = (a ^= b, 3)" },
+        of { "m += 2", "m++, x += 1.f", "b += 3u, ++m", "++m, c--" }, body(jumps))
     end
     forms.random { usual = 60, prelude = prelude, form = "strips", least = 0.9, against = "plain",
       as = "loops", try = compare,

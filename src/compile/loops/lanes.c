@@ -18,6 +18,7 @@
 /* ---- which loops ---- */
 
 static bool is_harmless(tree *t, row r, bool function);
+static bool chooses_costly(tree *t, row r);
 
 
 /* Of the source's functions those without effects, of which the compiler makes
@@ -32,10 +33,57 @@ static bool is_harmless_call(tree *t, const cgl_token *name) {
     return false;
   for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
     const cgl_chunk *c = &t->program->chunks[chunk];
-    if (!is_harmless(t, (row){(cgl_token *)c->at, c->count}, true))
+    const row all = {(cgl_token *)c->at, c->count};
+    if (!is_harmless(t, all, true) || chooses_costly(t, all))
       return false;
   }
   return true;
+}
+
+
+/* A call that costs no more than some operations: all lanes would pay for one
+   in a branch that few of them take. */
+static bool is_cheap_call(tree *t, const cgl_token *name) {
+  static const char *const cheap[] = {
+      "min",   "max",    "abs",     "fabsf",  "fabs",  "fminf",
+      "fmaxf", "fmin",   "fmax",    "sqrtf",  "sqrt",  "fmaf",
+      "fma",   "floorf", "ceilf",   "truncf", "rintf", "rsqrtf",
+      "isnan", "isinf",  "signbit", NULL};
+  size_t chunk;
+  if (cgl_token_is_type_word(name) || cgl_token_is_any(name, "if", "return") ||
+      cgl_token_is_of(name, cheap) ||
+      (name->length > 5 && !memcmp(name->text, "make_", 5)))
+    return true;
+  bool known = false;
+  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
+    const cgl_chunk *c = &t->program->chunks[chunk];
+    known = true;
+    for (size_t i = 0; i + 1 < c->count; i++)
+      if (c->at[i].kind == CGL_TOKEN_NAME && cgl_token_is(&c->at[i + 1], "(") &&
+          !cgl_token_same(&c->at[i], name) && !is_cheap_call(t, &c->at[i]))
+        return false;
+  }
+  return known;
+}
+
+
+/* Stands a call that is not cheap in a branch, or behind a `?`? */
+static bool chooses_costly(tree *t, row r) {
+  size_t branch = 0; /* up to where one goes */
+  bool chosen = false;
+  for (size_t i = 0; i + 1 < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    if (cgl_token_is(x, "if") && cgl_token_is(x + 1, "(")) {
+      const size_t end = cgl_tree_end(r, i);
+      branch = end > branch ? end : branch;
+    }
+    chosen =
+        cgl_token_is(x, "?") || (chosen && !cgl_token_is_any(x, ";", "{", "}"));
+    if ((i < branch || chosen) && x->kind == CGL_TOKEN_NAME &&
+        cgl_token_is(x + 1, "(") && !is_cheap_call(t, x))
+      return true;
+  }
+  return false;
 }
 
 
@@ -139,7 +187,7 @@ bool cgl_lanes_is_loop(tree *t, row r, size_t i) {
   return cgl_token_is_any(&r.at[i], "for", "while", "do") &&
          find_parts(r, i, &head, &body) && head.n + body.n <= MOST_TOKENS &&
          !is_bounded(head) && is_harmless(t, head, false) &&
-         is_harmless(t, body, false);
+         is_harmless(t, body, false) && !chooses_costly(t, body);
 }
 
 
@@ -192,7 +240,11 @@ static bool changes_other(row r, size_t i) {
 
 /* Are all its variables numbers of the thread's, or of all threads? */
 bool cgl_lanes_may(const writer *w, const statement *s) {
-  if (!cgl_lanes_is_loop(w->t, s->all, 0))
+  row head, body;
+  if (!cgl_lanes_is_loop(w->t, s->all, 0) ||
+      !find_parts(s->all, 0, &head, &body) ||
+      (s->cond.n > 1 && cgl_token_is_type_word(s->cond.at) &&
+       s->cond.at[1].kind == CGL_TOKEN_NAME)) /* a declaration */
     return false;
   bool worth = false;
   for (size_t i = 0; i < s->all.n; i++) {
@@ -206,6 +258,11 @@ bool cgl_lanes_may(const writer *w, const statement *s) {
     worth |= mixes(s->all, i);
     if (!v || v->alias)
       continue;
+    /* One for all threads, which each of them would step. */
+    const bool own = v->home && v->home->all.at >= body.at &&
+                     v->home->all.at < body.at + body.n;
+    if (v->uniform && !own && cgl_values_is_assigned(w->t, s->all, v))
+      return false;
     worth |=
         is_fraction_type(v->type) && cgl_values_is_assigned(w->t, s->all, v);
     if (v->shared || v->reference || v->dims.n || v->lambda || v->is_auto ||

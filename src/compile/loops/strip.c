@@ -332,8 +332,8 @@ void cgl_strip_put_body(writer *w) {
   for (variable *v = w->t->variables; v; v = v->next) {
     if (!v->kept || !cgl_region_is_local(v))
       continue;
-    if (v->dims.n)
-      cgl_tree_refuse(w->t, &v->name, "an array of every thread");
+    if (v->dims.n || v->reference)
+      cgl_tree_refuse(w->t, &v->name, "an array or reference of every thread");
     if (v->run != w->run)
       continue;
     cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
