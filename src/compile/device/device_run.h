@@ -20,8 +20,9 @@ template <unsigned... I> struct cgl_count<0, I...> {
   typedef cgl_list<I...> list;
 };
 
-/* The first `count` threads of each row from block (bi, bj) on, one after the
-   other: y runs through `rows` rows of blocks, z is fixed. */
+/* The first `count` threads of each row from block (bi, bj) on: y runs through
+   `rows` rows of blocks, z is fixed.  One thread's rows come together, so that
+   what is asked of its place along x is asked once. */
 template <auto K, class... A>
 static __attribute__((noinline, flatten)) void
 cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
@@ -29,17 +30,18 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
   const unsigned bx = d->block[0], by = d->block[1];
   gridDim = {d->grid[0], d->grid[1], d->grid[2]};
   blockDim = {bx, by, d->block[2]};
-  for (unsigned y = 0, left = rows * by; left; y++, left--) {
-    if (y == by)
-      y = 0, bj++;
-    unsigned b = bi, t = 0;
-    for (uint64_t i = 0; i < count; i++) {
-      blockIdx = {b, bj, bk};
+  unsigned b = bi, t = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    unsigned j = bj, y = 0;
+    for (unsigned left = rows * by; left; left--) {
+      blockIdx = {b, j, bk};
       threadIdx = {t, y, z};
       K(a...);
-      if (++t == bx)
-        t = 0, b++;
+      if (++y == by)
+        y = 0, j++;
     }
+    if (++t == bx)
+      t = 0, b++;
   }
 }
 
