@@ -3,9 +3,10 @@
    are still in the loop keep what it computes, until there are none.
    Invariant: such a loop is arithmetic on the thread's own numbers, which may
    be computed in vain: without memory, calls but those of a few functions, and
-   divisions of whole numbers.  Its condition and its body are one region, and
-   all lanes are taken whatever the strip has: products and sums are contracted
-   in one way, wherever a thread stands. */
+   divisions of whole numbers; what costs much stands in no branch.  Nothing in
+   it changes a number that all threads share.  Its condition and its body are
+   one region, and all lanes are taken whatever the strip has: products and sums
+   are contracted in one way, wherever a thread stands. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,8 +192,8 @@ bool cgl_lanes_is_loop(tree *t, row r, size_t i) {
 }
 
 
-/* x = 3 * x + 1, x ^= ...: of whole numbers the compiler knows of no loop over
-   anything else what comes out of it, or counts bits for. */
+/* x = 3 * x + 1, x ^= ... or x = f(x)?  What comes of a loop that does less
+   with whole numbers, adds or counts bits, the compiler knows without it. */
 static bool mixes(row r, size_t i) {
   if (i + 1 >= r.n || r.at[i].kind != CGL_TOKEN_NAME)
     return false;

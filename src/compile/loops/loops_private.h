@@ -283,8 +283,8 @@ row cgl_returns_rewrite(tree *t, row body, row type);
    is another one from there on (lives.c). */
 row cgl_lives_rewrite(tree *t, row body, row parameters);
 
-/* Is the token the `for` of a loop that a strip's threads take together?
-   (strip.c) */
+/* Is the token the first of a loop that a strip's threads take together, or
+   might leave one by one?  (strip.c) */
 bool cgl_strip_is_loop(tree *t, row r, size_t i);
 
 /* Might the loop at i be one that the threads of a strip leave one by one?
