@@ -183,7 +183,7 @@ describe("loops that threads leave one by one", function()
         of { "int m = k & 7", "int m = 0", "int m = 0, d = k", "int m = (a ^= b, 3)" },
         of { "m += 2", "m++, x += 1.f", "b += 3u, ++m", "++m, c--" }, body(jumps))
     end
-    forms.random { usual = 60, prelude = prelude, form = "strips", least = 0.9, against = "plain",
+    forms.random { usual = 40, prelude = prelude, form = "strips", least = 0.9, against = "plain",
       as = "loops", try = compare,
       make = function(name, seed)
         math.randomseed(seed)
