@@ -43,9 +43,13 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
     if (++t == bx)
       t = 0, b++;
   }
+  /* Nobody asks again: a loop in which nothing is left is none. */
+  blockIdx = threadIdx = {0, 0, 0};
 }
 
-/* Threads [from, end) of each row of `rows` rows of blocks, z fixed.  The
+/* Threads [from, end) of each row of `rows` rows of blocks, z fixed.  y counts
+   rows of threads as i counts threads: what a kernel computes from it goes from
+   row to row by additions.  The
    first FEW threads (16 of a very long row, where 64-byte alignment pays for
    them) run outside the loop, so that x >= FEW is known inside it and guards of
    stencils fold.  Threads are unordered, which the pragma says; the ordered
@@ -70,11 +74,11 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
     CGL_ASSUME(cgl_is_small(gridDim, blockDim))                           \
     if (start < FEW)                                                      \
       __builtin_unreachable();                                            \
-    for (unsigned y = 0, left = rows * by; left; y++, left--) {           \
-      if (y == by)                                                        \
-        y = 0, bj++;                                                      \
-      blockIdx = {0, bj, bk};                                             \
-      threadIdx = {0, y, z};                                              \
+    const int first = (int)(bj * by), last = first + (int)(rows * by);    \
+    CGL_ASSUME(first >= 0 && by >= 1 && by <= 1024)                       \
+    for (int y = first; y < last; y++) {                                  \
+      blockIdx = {0, (unsigned)y / by, bk};                               \
+      threadIdx = {0, (unsigned)y % by, z};                               \
       PRAGMA for (int i = start; i < end; i++) {                          \
         blockIdx.x = (unsigned)i / bx;                                    \
         threadIdx.x = (unsigned)i % bx;                                   \
