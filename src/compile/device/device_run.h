@@ -345,7 +345,8 @@ cgl_run_awake(void *const *p, const cgl_host_dims *d, uint64_t first,
   if constexpr (MODE == CGL_BARRIERS)
     cgl_run_barriers<K>(p, d, first, last);
   else if constexpr (MODE == CGL_LOOPS_MODE)
-    cgl_run_loops<L>(p, d, first, last, K, list());
+    /* for its type alone: what names K has it compiled, too */
+    cgl_run_loops<L>(p, d, first, last, (decltype(K))nullptr, list());
   else if constexpr (MODE == CGL_STRIDE)
     cgl_run_stride<ID, K>(p, d, first, last, K, list());
   else if constexpr ((MODE & CGL_FLAT) != 0)

@@ -63,9 +63,9 @@ static __attribute__((noinline, cold)) double cgl_find_far(double x,
 #if defined __x86_64__ && !defined __clang__
 extern "C" __attribute__((simd("notinbranch"), const, nothrow)) double
 cgl_far(double x, double near, double which);
-#define CGL_FAR(name, type)                         \
-  extern "C" __attribute__((noinline))              \
-  type cgl_##name(type, type, type) __asm__(#name); \
+#define CGL_FAR(name, type)                                \
+  extern "C" __attribute__((noinline, externally_visible)) \
+  type cgl_##name(type, type, type) __asm__(#name);        \
   type cgl_##name(type x, type near, type which)
 CGL_FAR(cgl_far, double) {
   return __builtin_fabs(x) < 0x1p45 ? near : cgl_find_far(x, which);

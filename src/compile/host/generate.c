@@ -343,7 +343,8 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
   cgl_text_put(out, image->nvariables ? "};\n" : "");
   cgl_text_print(
       out,
-      "extern \"C\" __attribute__((__visibility__(\"default\"), __used__)) "
+      "extern \"C\" __attribute__((__visibility__(\"default\"), "
+      "__externally_visible__, __used__)) "
       "const cgl_host_module cgl_exported "
       "__asm__(\""
       "cgl_host_module"

@@ -195,6 +195,8 @@ static const char *const common_options[] = {
 
 static const char *const gcc_options[] = {
     "-fno-gnu-unique",
+    /* what a source defines and no kernel uses is not compiled */
+    "-fwhole-program",
     /* short loops that cross a line of code take up to half as long again */
     "-falign-loops=64",
 #if defined __x86_64__
@@ -214,9 +216,11 @@ static const char *const gcc_options[] = {
        store may change, in all kernels of the source */
     "-fno-tree-slp-vectorize",
     "-fno-store-merging",
-    /* a quarter of the time of a long kernel's compile, for nothing */
+    /* a third of the time of a long kernel's compile, for nothing */
     "-fno-gcse",
     "-fno-gcse-after-reload",
+    "-fno-thread-jumps",
+    "-fno-schedule-insns2",
     /* a warp's 32 values would be copied by halves of vectors */
     "-fno-tree-loop-distribute-patterns",
     "-fdiagnostics-color=never",
