@@ -160,7 +160,7 @@ static int choice_find(const cgl_algo_cublaslt *lt, lt_choice *choice,
         table.want_set(want, (int)sets[i][0], &sets[i][1], sizeof sets[i][1]);
   if (code)
     return code;
-  heuristic found;
+  heuristic found = {0}; /* stays so where nothing is chosen */
   int count = 0;
   choice->none = table.choose(lt->handle, choice->call, choice->a, choice->b,
                               choice->c, choice->c, want, 1, &found, &count) ||
