@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define CGL_HOST_ABI 3
+#define CGL_HOST_ABI 4
 #define CGL_HOST_MODULE_SYMBOL "cgl_host_module"
 
 typedef struct cgl_host_dims {
@@ -27,10 +27,10 @@ typedef struct cgl_host_runtime {
   /* Runs a block: each `thunk(params)` runs the thread after the one that the
      thunk before began.  The first barrier turns the block into fibers. */
   void (*block)(void (*thunk)(void *), void *params, uint32_t nthreads);
-  /* __syncthreads, and what _count, _and and _or use: how many of the block's
-     live threads passed a non-zero predicate to the last one. */
-  void (*barrier)(int predicate);
-  uint32_t (*count)(void);
+  void (*barrier)(void); /* __syncthreads */
+  /* A barrier, too: how many of the block's live threads have come to it with a
+     predicate that is not 0.  They may come by either. */
+  uint32_t (*count)(int predicate);
   /* One exchange among the lanes of `mask` in the warp; returns the 32
      values deposited, valid until the warp's next exchange. */
   const uint64_t *(*warp)(uint32_t mask, uint64_t value);

@@ -30,8 +30,7 @@ __attribute__((noreturn)) static void on_abort(int code, const char *why) {
 
 
 /* The code of the abort that ended the block, or 0. */
-static int run(void (*thunk)(void *), uint32_t n) {
-  static int argument = 7;
+static int run_with(void (*thunk)(void *), uint32_t n, uint32_t argument) {
   next = wrong = ended = abort_code = 0;
   nthreads = n;
   memset(at, 0, sizeof at);
@@ -44,6 +43,11 @@ static int run(void (*thunk)(void *), uint32_t n) {
 }
 
 
+static int run(void (*thunk)(void *), uint32_t n) {
+  return run_with(thunk, n, 7);
+}
+
+
 /* No thread passes a barrier before the others have come to it, and each has
    its own variables after it, in registers too. */
 static void thread_barriers(void *argument) {
@@ -51,15 +55,15 @@ static void thread_barriers(void *argument) {
   double own[4] = {me, me + 1, me + 2, me + 3};
   for (uint32_t turn = 1; turn <= TURNS; turn++) {
     at[me] = turn;
-    runtime->barrier(0);
+    runtime->barrier();
     wrong += at[(me + 1) % nthreads] < turn || at[me] != turn;
-    runtime->barrier(0);
+    runtime->barrier();
     for (int i = 0; i < 4; i++)
       own[i] *= 3;
   }
   for (int i = 0; i < 4; i++)
     wrong += own[i] != 27. * (me + (uint32_t)i);
-  wrong += *(int *)argument != 7;
+  wrong += *(uint32_t *)argument != 7;
   ended++;
 }
 
@@ -80,8 +84,7 @@ static void thread_leaves(void *argument) {
   const uint32_t me = next++;
   (void)argument;
   for (uint32_t turn = 0; turn < me % 5; turn++) {
-    runtime->barrier(me & 1);
-    seen[me] = seen[me] * 1000 + runtime->count();
+    seen[me] = seen[me] * 1000 + runtime->count(me & 1);
   }
   ended++;
 }
@@ -149,7 +152,7 @@ static void thread_asks(void *argument) {
   (void)argument;
   if (me % 3 == 0)
     seen[me] = runtime->active();
-  runtime->barrier(0);
+  runtime->barrier();
   ended++;
 }
 
@@ -170,22 +173,22 @@ static void thread_diverges(void *argument) {
   const uint32_t me = next++;
   (void)argument;
   if (me < 20)
-    runtime->barrier(0);
+    runtime->barrier();
   else
     runtime->warp(me < 40 ? ~0u : 1u << (me & 31), 0);
   if (me >= 60)
     return;
-  runtime->barrier(0);
+  runtime->barrier();
 }
 
 
 static void thread_aborts(void *argument) {
   const uint32_t me = next++;
   (void)argument;
-  runtime->barrier(0);
+  runtime->barrier();
   if (me == at[0])
     runtime->abort(710, "enough");
-  runtime->barrier(0);
+  runtime->barrier();
 }
 
 
@@ -213,6 +216,81 @@ static void test_aborts(void) {
 }
 
 
+/* What thread t does in a turn, the same whenever it is asked. */
+static uint32_t chance(uint32_t what, uint32_t turn, uint32_t t) {
+  uint32_t x = at[0] * 2654435761u ^ what * 40503u ^ turn << 20 ^ t << 3;
+  x = (x ^ x >> 15) * 2246822519u;
+  x = (x ^ x >> 13) * 3266489917u;
+  return x ^ x >> 16;
+}
+
+
+/* Leaves t before the turn, or in it, behind its exchanges? */
+static bool stays(uint32_t t, uint32_t turn, bool behind) {
+  for (uint32_t k = 0; k <= turn; k++)
+    if (chance(1, k, t) % 16 == 0 && (k < turn || behind || t % 2))
+      return false;
+  return true;
+}
+
+
+static uint32_t predicate(uint32_t t, uint32_t turn) {
+  return chance(2, turn, t) % 3 ? 0 : chance(3, turn, t) & 6;
+}
+
+
+/* Exchanges in halves of some kind or of whole warps, up to three in a turn;
+   then one comes to the barrier, another has it counted. */
+static void thread_of_chance(void *argument) {
+  const uint32_t me = next++, warp = me / 32, lane = me % 32;
+  (void)argument;
+  for (uint32_t turn = 0; turn < 6 && stays(me, turn, false); turn++) {
+    for (uint32_t k = chance(4, turn, warp) % 4; k > 0; k--) {
+      static const uint32_t kinds[] = {~0u, 0xffff, 0x55555555, 0x00ff00ff};
+      const uint32_t kind = kinds[chance(5, turn * 4 + k, warp) % 4];
+      const uint32_t mask = kind >> lane & 1 ? kind : ~kind;
+      const uint64_t *all = runtime->warp(mask, (uint64_t)me * k + turn);
+      for (uint32_t i = 0; i < 32; i++) {
+        const uint32_t t = warp * 32 + i;
+        const bool is = mask >> i & 1 && t < nthreads && stays(t, turn, false);
+        wrong += mask >> i & 1 && all[i] != (is ? (uint64_t)t * k + turn : 0);
+      }
+    }
+    if (!stays(me, turn, true))
+      break;
+    if (predicate(me, turn) || chance(6, turn, me) % 2)
+      wrong += runtime->count((int)predicate(me, turn)) != seen[turn];
+    else
+      runtime->barrier();
+  }
+  ended++;
+}
+
+
+static void begin_of_chance(void *argument) {
+  if (next == 0) {
+    at[0] = *(uint32_t *)argument;
+    for (uint32_t turn = 0; turn < 6; turn++)
+      for (uint32_t t = 0; t < nthreads; t++)
+        seen[turn] += stays(t, turn, true) && predicate(t, turn);
+  }
+  thread_of_chance(argument);
+}
+
+
+static void test_chance(void) {
+  uint32_t bad = 0;
+  for (uint32_t seed = 0; seed < 300; seed++) {
+    const uint32_t n = 1 + seed * 2654435761u % (seed % 16 ? 200 : 1024);
+    bad += run_with(begin_of_chance, n, seed) || wrong || ended != n;
+  }
+  tap_ok(bad == 0,
+         "threads of any block that leave, exchange and come to "
+         "barriers as it happens: %u blocks are wrong",
+         bad);
+}
+
+
 int main(void) {
   runtime = cgl_fiber_runtime();
   cgl_fiber_set_hooks(on_abort, NULL);
@@ -221,6 +299,7 @@ int main(void) {
   test_exchanges();
   test_active();
   test_aborts();
+  test_chance();
   cgl_fiber_thread_exit();
   tap_ok(run(thread_barriers, 64) == 0 && !wrong, "stacks are made anew");
   cgl_fiber_thread_exit();

@@ -182,7 +182,7 @@ CGL_INLINE unsigned long cgl_long_place() {
              ? blockIdx.x * blockDim.x + threadIdx.x
              : (unsigned long)blockIdx.x * blockDim.x + threadIdx.x;
 }
-static const cgl_host_runtime *cgl_runtime;
+static cgl_host_runtime cgl_runtime;
 static constexpr int warpSize = 32;
 
 CGL_INLINE unsigned cgl_tid() {
@@ -190,23 +190,21 @@ CGL_INLINE unsigned cgl_tid() {
 }
 
 /* Other threads of the block run inside the call and change threadIdx. */
-CGL_INLINE void cgl_barrier(int predicate) {
+CGL_INLINE void __syncthreads() {
   const uint3 mine = threadIdx;
-  cgl_runtime->barrier(predicate);
+  cgl_runtime.barrier();
   threadIdx = mine;
 }
-
-CGL_INLINE void __syncthreads() {
-  cgl_barrier(0);
-}
 CGL_INLINE void __barrier_sync(unsigned) {
-  cgl_barrier(0);
+  __syncthreads();
 }
 
 #ifdef CGL_WITH_WARP
 CGL_INLINE int __syncthreads_count(int p) {
-  cgl_barrier(p);
-  return (int)cgl_runtime->count();
+  const uint3 mine = threadIdx;
+  const unsigned n = cgl_runtime.count(p);
+  threadIdx = mine;
+  return (int)n;
 }
 CGL_INLINE int __syncthreads_or(int p) {
   return __syncthreads_count(p) != 0;
@@ -217,13 +215,13 @@ CGL_INLINE int __syncthreads_and(int p) {
 
 CGL_INLINE const uint64_t *cgl_warp(unsigned mask, uint64_t value) {
   const uint3 mine = threadIdx;
-  const uint64_t *all = cgl_runtime->warp(mask, value);
+  const uint64_t *all = cgl_runtime.warp(mask, value);
   threadIdx = mine;
   return all;
 }
 CGL_INLINE unsigned __activemask() {
   const uint3 mine = threadIdx;
-  const unsigned mask = cgl_runtime->active();
+  const unsigned mask = cgl_runtime.active();
   threadIdx = mine;
   return mask;
 }
@@ -440,7 +438,7 @@ void *memset(void *, int, size_t) noexcept;
 }
 
 CGL_INLINE void __trap() {
-  cgl_runtime->abort(719, "__trap");
+  cgl_runtime.abort(719, "__trap");
 }
 CGL_INLINE void __brkpt() {
 }
@@ -454,7 +452,7 @@ cgl_assert(const char *what, const char *file, int line, const char *function) {
            "Assertion `%s` failed.",
            file, line, function, blockIdx.x, blockIdx.y, blockIdx.z,
            threadIdx.x, threadIdx.y, threadIdx.z, what);
-  cgl_runtime->abort(710, text);
+  cgl_runtime.abort(710, text);
 }
 /* The kernel's name, in what a kernel becomes. */
 static constexpr const char *cgl_kernel_name = nullptr;
@@ -465,7 +463,7 @@ static constexpr const char *cgl_kernel_name = nullptr;
 
 CGL_INLINE void cudaGraphSetConditional(cudaGraphConditionalHandle handle,
                                         unsigned value) {
-  cgl_runtime->set_conditional(handle, value);
+  cgl_runtime.set_conditional(handle, value);
 }
 
 CGL_INLINE long long clock64() {

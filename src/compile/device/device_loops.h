@@ -148,7 +148,7 @@ CGL_APART void cgl_miss(unsigned here, unsigned alive, unsigned threads) {
            "divergent barrier: of the block's %u threads %d of a warp's %d "
            "came to a warp operation",
            threads, __builtin_popcount(here), __builtin_popcount(alive));
-  cgl_runtime->abort(719, why);
+  cgl_runtime.abort(719, why);
 }
 /* All lanes that have not left the kernel must have come. */
 CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {

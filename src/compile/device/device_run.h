@@ -296,7 +296,7 @@ static void cgl_run_barriers(void *const *p, const cgl_host_dims *d,
     blockIdx = {(unsigned)(b % gx), (unsigned)(b / gx % gy),
                 (unsigned)(b / gx / gy)};
     cgl_starting = {0, 0, 0};
-    cgl_runtime->block(cgl_thunk<K>, (void *)p, n);
+    cgl_runtime.block(cgl_thunk<K>, (void *)p, n);
   }
 }
 
@@ -399,5 +399,5 @@ constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
 }
 
 static void cgl_init(const cgl_host_runtime *runtime) {
-  cgl_runtime = runtime;
+  cgl_runtime = *runtime;
 }

@@ -32,11 +32,17 @@ typedef struct warp {
   uint64_t own[32][32]; /* results of exchanges of part of the warp */
 } warp;
 
+/* Invariant: while lanes below run_end are chosen, lanes that have not arrived
+   at the barrier are among them, so that none of a run's arrivals can be the
+   block's last but that of its last lane.  They are counted when the run ends:
+   what a lane does at a barrier is to go on with the next. */
 typedef struct block {
   uint32_t current;   /* the lane that runs */
   uint32_t run_end;   /* those after it, below this, are next: chosen already */
+  uint32_t uncounted; /* lanes from here on have stopped since the last count */
+  uint32_t elsewhere; /* of those, how many not at the barrier */
   uint32_t begun;     /* lanes below have begun, in their order */
-  uint32_t narrived;  /* lanes at the barrier */
+  uint32_t narrived;  /* lanes at the barrier that are counted */
   uint32_t nalive;    /* lanes that have not left; 0 before the first barrier */
   uint32_t sum;       /* of the predicates so far */
   uint32_t released;  /* the sum of the barrier passed last */
@@ -142,7 +148,7 @@ CGL_FIBER_PLAIN static inline cgl_lane_choice begin_lane(block *b) {
   size_t colour = (lane * 7 & 31) * 128;
   unsigned char *bottom = b->stacks + lane * b->slot + b->guard;
   b->begun = lane + 1;
-  b->current = lane;
+  b->current = b->uncounted = lane;
   b->run_end = 0;
   cgl_lane_make(&b->contexts[lane], bottom, STACK_BYTES - colour,
                 (cgl_lane_start){b->params, lane_left});
@@ -160,7 +166,7 @@ CGL_FIBER_PLAIN static cgl_lane_choice choose_run(block *b, uint32_t i) {
   uint32_t first = (uint32_t)__builtin_ctz(b->ready[i]);
   uint32_t rest = ~(b->ready[i] >> first);
   uint32_t n = rest ? (uint32_t)__builtin_ctz(rest) : 32;
-  b->current = i * 32 + first;
+  b->current = b->uncounted = i * 32 + first;
   b->run_end = b->current + n;
   b->ready[i] &= first + n < 32 ? ~0u << (first + n) : 0;
   for (; !b->ready[i] && b->run_end == (i + 1) * 32 && i + 1 < b->nwarps; i++) {
@@ -192,12 +198,21 @@ find_lane(block *b) {
 }
 
 
+/* Up to the current lane, which has stopped. */
+CGL_FIBER_PLAIN static inline void count_arrivals(block *b) {
+  b->narrived += b->current + 1 - b->uncounted - b->elsewhere;
+  b->uncounted = b->current + 1;
+  b->elsewhere = 0;
+}
+
+
 CGL_FIBER_PLAIN static inline cgl_lane_choice choose_lane(block *b) {
   uint32_t lane = b->current + 1;
   if (lane < b->run_end) {
     b->current = lane;
     return (cgl_lane_choice){&b->contexts[lane], NULL};
   }
+  count_arrivals(b);
   if (lane == b->begun && lane < b->nlanes)
     return begin_lane(b);
   return find_lane(b);
@@ -212,14 +227,22 @@ __attribute__((noinline)) CGL_FIBER_PLAIN static void yield_slowly(block *b) {
 }
 
 
-/* Runs another lane; returns when the calling lane is chosen again. */
+/* Goes on with the next lane of the run. */
+CGL_FIBER_PLAIN static inline void go_on(block *b, uint32_t lane) {
+  b->current = lane;
+  cgl_lane_expect(&b->contexts[lane + EXPECTED]);
+  cgl_lane_switch(&b->contexts[lane - 1], &b->contexts[lane], NULL);
+}
+
+
+/* Runs another lane, not for a barrier; returns when the calling lane is chosen
+   again. */
 CGL_FIBER_PLAIN static inline void yield_lane(block *b) {
   uint32_t lane = b->current + 1;
-  if (lane < b->run_end) {
-    b->current = lane;
-    cgl_lane_expect(&b->contexts[lane + EXPECTED]);
-    cgl_lane_switch(&b->contexts[lane - 1], &b->contexts[lane], NULL);
-  } else
+  b->elsewhere++;
+  if (lane < b->run_end)
+    go_on(b, lane);
+  else
     yield_slowly(b);
 }
 
@@ -301,6 +324,9 @@ CGL_FIBER_PLAIN static inline void lane_leave(block *b) {
   uint32_t i = b->current >> 5;
   b->alive[i] &= ~(1u << (b->current & 31));
   b->nalive--;
+  b->elsewhere++;
+  if (b->current + 1 >= b->run_end)
+    count_arrivals(b);
   if (b->narrived | b->warps[i].waiting)
     lane_release_others(b);
 }
@@ -370,10 +396,10 @@ __attribute__((noinline)) CGL_FIBER_PLAIN static void block_convert(block *b) {
   b->converted = 1;
   b->main_lane = lane;
   b->begun = lane + 1;
-  b->run_end = 0;
+  b->uncounted = lane;
+  b->elsewhere = b->narrived = 0;
   b->nwarps = (b->nlanes + 31) / 32;
   b->nalive = b->nlanes - lane;
-  b->narrived = b->sum = 0;
   for (uint32_t i = 0; i < b->nwarps; i++) {
     uint32_t first = i * 32, n = b->nlanes - first;
     uint32_t all = n >= 32 ? ~0u : (1u << n) - 1;
@@ -405,7 +431,7 @@ CGL_FIBER_PLAIN static void block_run(void (*thunk)(void *), void *params,
   b->params = params;
   b->nlanes = nlanes;
   b->converted = 0;
-  b->nalive = 0;
+  b->nalive = b->run_end = b->sum = 0;
   for (uint32_t lane = 0; lane < nlanes && !b->converted; lane++) {
     b->current = lane;
     thunk(params);
@@ -414,41 +440,41 @@ CGL_FIBER_PLAIN static void block_run(void (*thunk)(void *), void *params,
     return;
   lane_leave(b);
   if (b->nalive)
-    yield_lane(b);
+    yield_slowly(b);
   b->converted = 0;
 }
 
 
-/* The first lane to arrive in a block that is not of fibers yet, or the last
-   one. */
-__attribute__((noinline)) CGL_FIBER_PLAIN static void
-barrier_slowly(block *b, int predicate) {
+/* The last lane of a run, or one of a block that is not of fibers yet. */
+__attribute__((noinline)) CGL_FIBER_PLAIN static void barrier_slowly(block *b) {
   if (!b->converted)
     block_convert(b);
-  b->sum += predicate != 0;
-  if (++b->narrived < b->nalive) {
-    yield_lane(b);
+  count_arrivals(b);
+  if (b->narrived < b->nalive) {
+    yield_slowly(b);
     return;
   }
   release_block(b);
   b->ready[b->current >> 5] &= ~(1u << (b->current & 31));
+  b->uncounted = b->current;
 }
 
 
-CGL_FIBER_PLAIN static void block_barrier(int predicate) {
+CGL_FIBER_PLAIN static void block_barrier(void) {
   block *b = mine;
-  if (b->narrived + 1 >= b->nalive) {
-    barrier_slowly(b, predicate);
-    return;
-  }
-  b->narrived++;
-  b->sum += predicate != 0;
-  yield_lane(b);
+  uint32_t lane = b->current + 1;
+  if (lane < b->run_end)
+    go_on(b, lane);
+  else
+    barrier_slowly(b);
 }
 
 
-CGL_FIBER_PLAIN static uint32_t block_count(void) {
-  return mine->released;
+CGL_FIBER_PLAIN static uint32_t block_count(int predicate) {
+  block *b = mine;
+  b->sum += predicate != 0;
+  block_barrier();
+  return b->released;
 }
 
 

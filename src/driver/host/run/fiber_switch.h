@@ -110,9 +110,11 @@ void cgl_lane_abandoned(cgl_lane *main);
 
 #if !defined CGL_FIBER_UCONTEXT
 /* Saves the callee-saved registers on the stack, its address in *save, and
-   takes up the stack `to`. */
-void cgl_fiber_swap(void **save, void *to, void (*begin)(void *));
-/* The same without saving, with a stack that has not begun. */
+   takes up the stack `to`, which is suspended. */
+void cgl_fiber_swap(void **save, void *to);
+/* The same with a stack that has not begun. */
+void cgl_fiber_start(void **save, void *to, void (*begin)(void *));
+/* The same without saving. */
 __attribute__((noreturn)) void cgl_fiber_begin(void **unused, void *to,
                                                void (*begin)(void *));
 
@@ -138,8 +140,9 @@ CGL_FIBER_PLAIN static inline void cgl_lane_set(cgl_lane *context, void *bottom,
 #if !defined CGL_FIBER_UCONTEXT && !defined CGL_FIBER_ASAN
 #define cgl_lane_make_main(context) ((void)(context))
 #define cgl_lane_make cgl_lane_set
-#define cgl_lane_switch(from, to, begin) \
-  cgl_fiber_swap(&(from)->sp, (to)->sp, begin)
+#define cgl_lane_switch(from, to, begin)                     \
+  ((begin) ? cgl_fiber_start(&(from)->sp, (to)->sp, (begin)) \
+           : cgl_fiber_swap(&(from)->sp, (to)->sp))
 #define cgl_lane_call(from, to, body, argument) \
   cgl_fiber_call(body, argument, (to)->sp, &(from)->sp)
 #define cgl_lane_entered(self, main) ((void)(self))
