@@ -606,7 +606,7 @@ function M.kernel(name, seed)
         uniform(0), v)
     elseif k == 13 and random(2) == 0 then
       counting(random, fresh, line, d, v, { "t", "threadIdx.x", "gx", "lane", "gid",
-        "threadIdx.x + blockIdx.x * blockDim.x", "u", "gx + 3" }, "bump((unsigned &)%s, 3u);")
+        "threadIdx.x + blockIdx.x * blockDim.x", "u % 99u", "gx + 3" }, "bump((unsigned &)%s, 3u);")
     elseif k == 13 then
       line(d, "for (int at = threadIdx.x; at < (int)(%s %% 97u); at += blockDim.x) { " ..
         "%s += in[at %% 64] * 3u; q.a ^= %s; }",
