@@ -49,13 +49,12 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
 
 /* Threads [from, end) of each row of `rows` rows of blocks, z fixed.  y counts
    rows of threads as i counts threads: what a kernel computes from it goes from
-   row to row by additions.  The
-   first FEW threads (16 of a very long row, where 64-byte alignment pays for
-   them) run outside the loop, so that x >= FEW is known inside it and guards of
-   stencils fold.  Threads are unordered, which the pragma says; the ordered
-   form is for kernels with local arrays that stay in memory, which all
-   threads of the loop share (see generate.c, which finds the functions by
-   ID). */
+   row to row by additions.  The first FEW threads (16 of a very long row, where
+   64-byte alignment pays for them) run outside the loop, so that x >= FEW is
+   known inside it and guards of stencils fold.  Threads are unordered, which
+   the pragma says; the ordered form is for kernels with local arrays that stay
+   in memory, which all threads of the loop share (see generate.c, which finds
+   the functions by ID). */
 #define CGL_ROW(name, PRAGMA, ...)                                        \
   template <int ID, auto K, unsigned BX, int FEW, class... A>             \
   static __attribute__((noinline, flatten __VA_ARGS__)) void name(        \

@@ -13,6 +13,9 @@
 #include "compile/base/base.h"
 #include "compile/frontend/types.h"
 
+/* Bytes of shared memory that a GPU gives a kernel without being asked. */
+enum { CGL_STATIC_SHARED = 49152 };
+
 enum {
   CGL_USES_BARRIER = 1,     /* barriers or warp collectives */
   CGL_USES_SHARED = 2,      /* __shared__ */

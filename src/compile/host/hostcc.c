@@ -216,9 +216,10 @@ static const char *const gcc_options[] = {
        store may change, in all kernels of the source */
     "-fno-tree-slp-vectorize",
     "-fno-store-merging",
-    /* a third of the time of a long kernel's compile, for nothing */
+    /* a quarter of the time of a long kernel's compile, for nothing */
     "-fno-gcse",
     "-fno-gcse-after-reload",
+    /* a twelfth, likewise */
     "-fno-thread-jumps",
     "-fno-schedule-insns2",
     /* a warp's 32 values would be copied by halves of vectors */

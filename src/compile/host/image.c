@@ -11,8 +11,6 @@
 
 enum { MOST_WORDS = 3 * 1024 }; /* of one answer */
 
-#define STATIC_SHARED 49152 /* bytes, what a GPU gives without being asked */
-
 /* In front of what the image says of a kernel's parameters; no code holds such
    a row. */
 static const uint32_t answer_mark[4] = {0x6c676321, 0x9e3779b9, 0x7f4a7c15,
@@ -198,7 +196,7 @@ cgl_compile_status cgl_host_check_shared(cgl_job *job) {
         t.row[i].st_name >= t.names_size || !strcmp(name, "cgl_dynamic_shared"))
       continue;
     uint64_t bytes = function_bytes(&t, i);
-    if (bytes <= STATIC_SHARED)
+    if (bytes <= CGL_STATIC_SHARED)
       continue;
     int length;
     const char *variable = variable_name(name, strlen(name), &length);
@@ -208,7 +206,8 @@ cgl_compile_status cgl_host_check_shared(cgl_job *job) {
                    "has %d: declare it extern __shared__ %.*s[] and launch "
                    "with {blocks, shared = bytes}\n",
                    job->source->file, job->source->line, length, variable,
-                   (unsigned long long)bytes, STATIC_SHARED, length, variable);
+                   (unsigned long long)bytes, CGL_STATIC_SHARED, length,
+                   variable);
     return CGL_COMPILE_REFUSED;
   }
   return CGL_COMPILE_OK;

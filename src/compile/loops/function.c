@@ -245,8 +245,8 @@ static void put_names(writer *w) {
     put_variable(w, v);
   put_aligned(w);
   /* A worker's stack has 8 MiB; the room for a struct is up to twice its size.
-     A kernel with too much of either is left to fibers, and the second then is
-     told as an error (see cgl_host_check_shared). */
+     A kernel with too much of that, or of shared memory, is left to fibers; too
+     much shared memory in one function is told as an error then. */
   cgl_text_put(w->out, "static_assert(0");
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->kept && cgl_region_is_local(v))
@@ -255,7 +255,7 @@ static void put_names(writer *w) {
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->shared && !v->dynamic && !v->alias && !v->parameter)
       cgl_put_name(w, " + sizeof(", v), cgl_text_put(w->out, ")");
-  cgl_text_put(w->out, " <= 49152, \"\");\n");
+  cgl_text_print(w->out, " <= %d, \"\");\n", CGL_STATIC_SHARED);
   if (w->alive)
     cgl_text_put(w->out, "alignas(64) int cgl_alive[1024]; for (unsigned cgl_t "
                          "= 0; cgl_t < cgl_n; cgl_t++) cgl_alive[cgl_t] = "
