@@ -101,7 +101,7 @@ cg.stream():use(function()
   line("saxpy", 0.8, n / 256, 256, { x, y, n }, saxpy)
   line("gridstride", 0.8, 64, 256, { x, y, n }, saxpy)
   line("while", 0.8, 64, 256, { x, y, n }, saxpy)
-  line("size_t", 0.6, n / 256, 256, { x, y, n }, saxpy)
+  line("size_t", 0.8, n / 256, 256, { x, y, n }, saxpy)
   line("constblock", 0.8, n / 256, 256, { x, y, n }, saxpy)
   line("reversed", 0.8, n / 256, 256, { x, y, n }, function() floor.floor_reversed(px, py, n) end)
   line("rowbias", 0.5, 512, 256, { x, x, y, 512 },

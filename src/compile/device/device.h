@@ -182,6 +182,21 @@ CGL_INLINE unsigned long cgl_long_place() {
              ? blockIdx.x * blockDim.x + threadIdx.x
              : (unsigned long)blockIdx.x * blockDim.x + threadIdx.x;
 }
+/* What is asked of a row's threads (see frontend/ends.c): where they end, or
+   nothing, as all are in front of it. */
+enum { CGL_END_SOUGHT = 1, CGL_END_KNOWN = 2 };
+static __thread int cgl_end;
+static __thread bool cgl_inside; /* the answer */
+CGL_INLINE bool cgl_within(bool holds) {
+  return cgl_end == CGL_END_KNOWN || holds;
+}
+/* The last condition: a thread that is asked does nothing else. */
+CGL_INLINE bool cgl_within_last(bool holds) {
+  if (cgl_end != CGL_END_SOUGHT)
+    return cgl_within(holds);
+  cgl_inside = holds;
+  return false;
+}
 static cgl_host_runtime cgl_runtime;
 static constexpr int warpSize = 32;
 

@@ -30,6 +30,7 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
   const unsigned bx = d->block[0], by = d->block[1];
   gridDim = {d->grid[0], d->grid[1], d->grid[2]};
   blockDim = {bx, by, d->block[2]};
+  cgl_end = 0;
   unsigned b = bi, t = 0;
   for (uint64_t i = 0; i < count; i++) {
     unsigned j = bj, y = 0;
@@ -47,6 +48,32 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
   blockIdx = threadIdx = {0, 0, 0};
 }
 
+/* Is thread i of the row in front of the row's end? */
+template <auto K, class... A>
+CGL_INLINE bool cgl_is_inside(unsigned bx, int i, A... a) {
+  blockIdx.x = (unsigned)i / bx;
+  threadIdx.x = (unsigned)i % bx;
+  cgl_end = CGL_END_SOUGHT;
+  cgl_inside = false;
+  K(a...);
+  cgl_end = 0;
+  return cgl_inside;
+}
+
+/* The first thread of [start, end) that is not, or `end`. */
+template <auto K, class... A>
+CGL_INLINE int cgl_stop(unsigned bx, int start, int end, A... a) {
+  long inside = start - 1L, outside = end;
+  for (long at = end - 1L; inside + 1 < outside;) {
+    if (cgl_is_inside<K, A...>(bx, (int)at, a...))
+      inside = at;
+    else
+      outside = at;
+    at = inside + (outside - inside) / 2;
+  }
+  return (int)outside;
+}
+
 /* Threads [from, end) of each row of `rows` rows of blocks, z fixed.  y counts
    rows of threads as i counts threads: what a kernel computes from it goes from
    row to row by additions.  The first FEW threads (16 of a very long row, where
@@ -56,7 +83,7 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
    in memory, which all threads of the loop share (see generate.c, which finds
    the functions by ID). */
 #define CGL_ROW(name, PRAGMA, ...)                                        \
-  template <int ID, auto K, unsigned BX, int FEW, class... A>             \
+  template <int ID, auto K, unsigned BX, int FEW, bool ENDS, class... A>  \
   static __attribute__((noinline, flatten __VA_ARGS__)) void name(        \
       const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,    \
       unsigned bk, unsigned z, const int from, const int end, A... a) {   \
@@ -78,10 +105,15 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
     for (int y = first; y < last; y++) {                                  \
       blockIdx = {0, (unsigned)y / by, bk};                               \
       threadIdx = {0, (unsigned)y % by, z};                               \
-      PRAGMA for (int i = start; i < end; i++) {                          \
+      int stop = end;                                                     \
+      if constexpr (ENDS)                                                 \
+        stop = cgl_stop<K, A...>(bx, start, end, a...);                   \
+      PRAGMA for (int i = start; i < stop; i++) {                         \
         blockIdx.x = (unsigned)i / bx;                                    \
         threadIdx.x = (unsigned)i % bx;                                   \
+        cgl_end = ENDS ? CGL_END_KNOWN : 0;                               \
         K(a...);                                                          \
+        cgl_end = 0;                                                      \
         threadIdx.x = 0;                                                  \
         blockIdx.x = 0;                                                   \
       }                                                                   \
@@ -104,7 +136,8 @@ enum {
   CGL_STRIDE = 8,
   CGL_LOOPS_MODE = 16,
   CGL_STRIPS = 32,
-  CGL_ROWS = 64
+  CGL_ROWS = 64,
+  CGL_ENDS = 128
 };
 
 /* Threads [from, end) of one row of the grid, one after the other. */
@@ -150,6 +183,7 @@ template <int ID, auto K, int MODE, class L, unsigned BX, int FEW, class... A,
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
                          uint64_t last, void (*)(A...), cgl_list<I...>) {
   const unsigned gx = d->grid[0], gy = d->grid[1], bx = d->block[0];
+  constexpr bool ENDS = (MODE & CGL_ENDS) != 0;
   for (uint64_t b = first; b < last;) {
     const uint64_t row = b / gx, left = last - b;
     const unsigned x0 = (unsigned)(b % gx);
@@ -169,14 +203,14 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
         cgl_strips<K, L, A...>(d, bj, rows, bk, z, (int)from, (int)to,
                                *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ORDERED) != 0)
-        cgl_row_ordered<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
-                                              (int)to, *(A *)p[I]...);
+        cgl_row_ordered<ID, K, BX, FEW, ENDS, A...>(
+            d, x0, bj, rows, bk, z, (int)from, (int)to, *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ROWS) != 0)
-        cgl_row_scalar<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
-                                             (int)to, *(A *)p[I]...);
+        cgl_row_scalar<ID, K, BX, FEW, ENDS, A...>(
+            d, x0, bj, rows, bk, z, (int)from, (int)to, *(A *)p[I]...);
       else
-        cgl_row<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
-                                      (int)to, *(A *)p[I]...);
+        cgl_row<ID, K, BX, FEW, ENDS, A...>(d, x0, bj, rows, bk, z, (int)from,
+                                            (int)to, *(A *)p[I]...);
     b += (uint64_t)n * rows;
   }
 }
@@ -341,6 +375,7 @@ static __attribute__((noinline)) void
 cgl_run_awake(void *const *p, const cgl_host_dims *d, uint64_t first,
               uint64_t last) {
   typedef typename cgl_count<cgl_arity(K)>::list list;
+  cgl_end = 0;
   if constexpr (MODE == CGL_BARRIERS)
     cgl_run_barriers<K>(p, d, first, last);
   else if constexpr (MODE == CGL_LOOPS_MODE)

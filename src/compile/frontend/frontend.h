@@ -16,6 +16,9 @@
 /* Bytes of shared memory that a GPU gives a kernel without being asked. */
 enum { CGL_STATIC_SHARED = 49152 };
 
+/* The most threads of a row that the host device runs before the others. */
+enum { CGL_MOST_FEW = 8 };
+
 enum {
   CGL_USES_BARRIER = 1,     /* barriers or warp collectives */
   CGL_USES_SHARED = 2,      /* __shared__ */
@@ -39,6 +42,14 @@ typedef struct cgl_stride_loop {
                    instance of a template nor the others may use the loop */
 } cgl_stride_loop;
 
+/* A condition in the source's text that holds for a row's threads up to one of
+   them, and for none from there on (see ends.c). */
+typedef struct cgl_end {
+  const char *open, *close; /* its parentheses */
+  bool leaves;              /* threads for which it holds leave: the opposite */
+  bool last;                /* of the kernel's */
+} cgl_end;
+
 typedef struct cgl_signature {
   char *name;                /* as the caller asks for it */
   char *lowered;             /* as cuModuleGetFunction asks for it */
@@ -48,6 +59,8 @@ typedef struct cgl_signature {
   uint32_t max_threads; /* of __launch_bounds__, 0 when absent */
   unsigned features;    /* CGL_USES_*, CGL_NEEDS_* */
   cgl_stride_loop loop; /* valid as long as the program and the source */
+  cgl_end *ends;        /* likewise */
+  size_t nends;
   const struct cgl_declared *declared; /* likewise; NULL from the cache */
   const cgl_alias *aliases; /* likewise: a template's arguments come first */
   bool loops;               /* its barriers are between loops */

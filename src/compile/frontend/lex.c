@@ -46,6 +46,12 @@ bool cgl_token_is_of(const cgl_token *token, const char *const *words) {
 }
 
 
+bool cgl_token_is_assignment(const cgl_token *t) {
+  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                          "^=", "<<=", ">>=", "++", "--");
+}
+
+
 bool cgl_token_same(const cgl_token *a, const cgl_token *b) {
   return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }

@@ -54,6 +54,9 @@ bool cgl_token_is_of(const cgl_token *token, const char *const *words);
 #define cgl_token_is_any(token, ...) \
   cgl_token_is_of(token, (const char *const[]){__VA_ARGS__, NULL})
 
+/* True for `=` and its like, `++` and `--`. */
+bool cgl_token_is_assignment(const cgl_token *token);
+
 /* True when both tokens are spelled alike. */
 bool cgl_token_same(const cgl_token *a, const cgl_token *b);
 

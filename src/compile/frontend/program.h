@@ -82,6 +82,24 @@ void *cgl_program_grow(cgl_program *p, void *array, size_t count, size_t *room,
 bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
                        const char *object);
 
+/* The tokens of blockIdx.x * blockDim.x + threadIdx.x at i, or 0: also with the
+   parts changed over, and with a cast or parentheses around a part, as in
+   (size_t)blockIdx.x * blockDim.x + threadIdx.x. */
+size_t cgl_token_place(const cgl_token *at, size_t count, size_t i);
+
+/* Is that all that the tokens are? */
+bool cgl_tokens_are_place(const cgl_token *at, size_t count);
+
+/* Are they the number of the grid's threads along x? */
+bool cgl_tokens_are_width(const cgl_token *at, size_t count);
+
+/* Is a position along x among them, whole or in part, or what the thread draws?
+   y and z are the same for a row. */
+bool cgl_tokens_mention_place(const cgl_token *at, size_t count);
+
+/* Is it a number or a pointer: what the language alone works on? */
+bool cgl_parameter_is_plain(const cgl_parameter *parameter);
+
 /* The tokens of `(T)blockIdx.x * blockDim.x + threadIdx.x` at i, where T has 64
    bits and nothing around it binds more, or 0; *cast: past the cast. */
 size_t cgl_token_long_place(const cgl_token *at, size_t count, size_t i,
@@ -122,6 +140,12 @@ bool cgl_reach_declares(const cgl_program *program, const cgl_token *name);
 void cgl_program_find_loop(cgl_program *program, const cgl_declared *kernel,
                            const cgl_alias *aliases, cgl_arena *arena,
                            cgl_signature *signature);
+
+/* Sets the signature's ends (ends.c).  They point into the source's own text.
+   Returns 0, or -1 when memory ran out. */
+int cgl_program_find_ends(cgl_program *program, const cgl_declared *kernel,
+                          const cgl_alias *aliases, cgl_arena *arena,
+                          cgl_signature *signature);
 
 /* Appends the row's tokens, with cooperative groups as the barriers, intrinsics
    and places that they stand for, as far as they are understood.  Texts are

@@ -48,101 +48,6 @@ static bool is_barrier(const cgl_token *t) {
 }
 
 
-bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
-                       const char *object) {
-  return i + 2 < count && cgl_token_is(&at[i], object) &&
-         cgl_token_is(&at[i + 1], ".") && cgl_token_is(&at[i + 2], "x");
-}
-
-
-/* The tokens of blockIdx.x * blockDim.x or the other way round at i. */
-static size_t block_offset(const cgl_token *at, size_t count, size_t i) {
-  bool first = cgl_token_is_axis(at, count, i, "blockIdx");
-  if (!first && !cgl_token_is_axis(at, count, i, "blockDim"))
-    return 0;
-  if (i + 3 < count && cgl_token_is(&at[i + 3], "*") &&
-      cgl_token_is_axis(at, count, i + 4, first ? "blockDim" : "blockIdx"))
-    return 7;
-  return 0;
-}
-
-
-/* The tokens of the whole idiom at i, or 0:
-   B * D + T, T + B * D, and both with a cast or parentheses around a part,
-   as in (size_t)blockIdx.x * blockDim.x + threadIdx.x. */
-static size_t index_idiom(const cgl_token *at, size_t count, size_t i) {
-  size_t n = block_offset(at, count, i), k = i + n;
-  if (n) {
-    while (k < count && cgl_token_is(&at[k], ")"))
-      k++;
-    if (k < count && cgl_token_is(&at[k], "+")) {
-      k++;
-      while (k < count && (cgl_token_is(&at[k], "(")))
-        k++;
-      if (cgl_token_is_axis(at, count, k, "threadIdx"))
-        return k + 3 - i;
-    }
-    return 0;
-  }
-  if (!cgl_token_is_axis(at, count, i, "threadIdx"))
-    return 0;
-  k = i + 3;
-  if (k >= count || !cgl_token_is(&at[k], "+"))
-    return 0;
-  k++;
-  while (k < count && cgl_token_is(&at[k], "("))
-    k++;
-  n = block_offset(at, count, k);
-  return n ? k + n - i : 0;
-}
-
-
-/* Does the cast at i make a whole number of 64 bits?  *end: past it. */
-static bool is_wide_cast(const cgl_token *at, size_t count, size_t i,
-                         size_t *end) {
-  bool wide = false;
-  if (!cgl_token_is(&at[i], "("))
-    return false;
-  *end = cgl_tokens_close(at, count, i);
-  for (size_t k = i + 1; k + 1 < *end; k++) {
-    if (!cgl_token_is_any(&at[k], "long", "int", "unsigned", "size_t",
-                          "int64_t", "uint64_t", "ptrdiff_t"))
-      return false;
-    wide |= !cgl_token_is_any(&at[k], "int", "unsigned");
-  }
-  return wide;
-}
-
-
-size_t cgl_token_long_place(const cgl_token *at, size_t count, size_t i,
-                            size_t *cast) {
-  const size_t open = i;
-  if (!i ||
-      !cgl_token_is_any(&at[i - 1], "=", "(", "{", ",", ";", "return", "["))
-    return 0;
-  const bool inside = i + 1 < count && cgl_token_is(&at[i], "(") &&
-                      cgl_token_is(&at[i + 1], "(");
-  i += inside;
-  if (!is_wide_cast(at, count, i, &i))
-    return 0;
-  *cast = i;
-  const bool block = cgl_token_is_axis(at, count, i, "blockIdx");
-  if (!(block || cgl_token_is_axis(at, count, i, "blockDim")) ||
-      i + 11 + inside > count || !cgl_token_is(&at[i + 3], "*") ||
-      !cgl_token_is_axis(at, count, i + 4, block ? "blockDim" : "blockIdx") ||
-      (inside && !cgl_token_is(&at[i + 7], ")")))
-    return 0;
-  i += 7 + inside;
-  const bool ends =
-      i + 4 == count || cgl_token_is_any(&at[i + 4], ";", ")", ",", "}", "]",
-                                         "+", "-", "<", ">=");
-  return cgl_token_is(&at[i], "+") &&
-                 cgl_token_is_axis(at, count, i + 1, "threadIdx") && ends
-             ? i + 4 - open
-             : 0;
-}
-
-
 /* A local array: a name, then [, after a name or a `,` in a function. */
 static bool is_local_array(const cgl_token *at, size_t i) {
   if (i < 2 || !cgl_token_is(&at[i], "[") || at[i - 1].kind != CGL_TOKEN_NAME)
@@ -177,7 +82,7 @@ static unsigned own_features(const cgl_token *at, size_t count) {
       features |= CGL_USES_BARRIER;
     else if (cgl_token_is_any(t, "asm", "__asm__"))
       features |= CGL_NEEDS_THREADS;
-    else if ((n = index_idiom(at, count, i)))
+    else if ((n = cgl_token_place(at, count, i)))
       i += n - 1;
     else if (cgl_token_is_any(t, "threadIdx", "blockIdx")) {
       bool other = i + 2 < count && cgl_token_is(&at[i + 1], ".") &&

@@ -63,7 +63,7 @@ static int fill_signature(cgl_program *p, const cgl_declared *k,
   if (!out->name || read_parameters(k, aliases, arena, out) != 0)
     return -1;
   cgl_program_find_loop(p, k, aliases, arena, out);
-  return 0;
+  return cgl_program_find_ends(p, k, aliases, arena, out);
 }
 
 

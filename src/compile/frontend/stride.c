@@ -30,90 +30,12 @@ typedef struct reader {
 } reader;
 
 
-/* Spells an expression with one letter per part, casts and parentheses left
-   out: B * D + T.  False when there is anything else in it, or when parentheses
-   could change what it means. */
-static bool try_letters(const cgl_token *at, size_t count, char out[8]) {
-  size_t n = 0;
-  for (size_t i = 0; i < count; i++) {
-    const cgl_token *t = &at[i];
-    char c = 0;
-    if (cgl_token_is_axis(at, count, i, "blockIdx"))
-      c = 'B';
-    else if (cgl_token_is_axis(at, count, i, "blockDim"))
-      c = 'D';
-    else if (cgl_token_is_axis(at, count, i, "threadIdx"))
-      c = 'T';
-    else if (cgl_token_is_axis(at, count, i, "gridDim"))
-      c = 'G';
-    if (c)
-      i += 2;
-    else if (cgl_token_is_any(t, "*", "+"))
-      c = *t->text;
-    else if (cgl_token_is(t, "(")) {
-      size_t end = cgl_tokens_close(at, count, i), k = i + 1;
-      while (k + 1 < end && at[k].kind == CGL_TOKEN_NAME &&
-             (k + 2 == end || !cgl_token_is(&at[k + 1], ".")))
-        k++;
-      if (k + 1 == end && k > i + 1)
-        i = k; /* a cast */
-      else if (i && cgl_token_is(&at[i - 1], "*"))
-        return false;
-      continue;
-    } else if (cgl_token_is(t, ")")) {
-      if (i + 1 < count && cgl_token_is(&at[i + 1], "*"))
-        return false;
-      continue;
-    } else
-      return false;
-    if (n == 7)
-      return false;
-    out[n++] = c;
-  }
-  out[n] = 0;
-  return n > 0;
-}
-
-
-static bool is_index(const cgl_token *at, size_t count) {
-  char s[8];
-  return try_letters(at, count, s) &&
-         (!strcmp(s, "B*D+T") || !strcmp(s, "D*B+T") || !strcmp(s, "T+B*D") ||
-          !strcmp(s, "T+D*B"));
-}
-
-
-static bool is_stride(const cgl_token *at, size_t count) {
-  char s[8];
-  return try_letters(at, count, s) && (!strcmp(s, "D*G") || !strcmp(s, "G*D"));
-}
-
-
 static bool is_one_of(const cgl_token *t, const cgl_token *const *list,
                       size_t n) {
   for (size_t i = 0; i < n; i++)
     if (cgl_token_same(t, list[i]))
       return true;
   return false;
-}
-
-
-/* Positions along x, whole or in part; y and z are the same for a row.  What
-   a kernel draws depends on its thread. */
-static bool mentions_position(const cgl_token *at, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (cgl_token_is_draw(&at[i]) ||
-        (cgl_token_is_position(&at[i]) &&
-         !(i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
-           cgl_token_is_any(&at[i + 2], "y", "z"))))
-      return true;
-  return false;
-}
-
-
-static bool is_assignment(const cgl_token *t) {
-  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
-                          "^=", "<<=", ">>=", "++", "--");
 }
 
 
@@ -135,8 +57,7 @@ static bool mentions_closed(const reader *r, const cgl_token *at,
 }
 
 
-/* Numbers and pointers: what the language alone works on. */
-static bool is_plain_type(const cgl_parameter *p) {
+bool cgl_parameter_is_plain(const cgl_parameter *p) {
   return p->pointer ||
          (p->kind != CGL_KIND_UNKNOWN && p->kind != CGL_KIND_STRUCT &&
           p->kind != CGL_KIND_PHILOX);
@@ -205,7 +126,7 @@ static bool has_detour(const cgl_token *at, size_t count) {
     const cgl_token *t = &at[i];
     if (cgl_token_is_any(t, "&", "&&") && is_reference(at, count, i))
       return true;
-    if (is_assignment(t) && is_hidden_target(at, i))
+    if (cgl_token_is_assignment(t) && is_hidden_target(at, i))
       return true;
     if (cgl_token_is_any(t, "++", "--") && i + 1 < count &&
         cgl_token_is(&at[i + 1], "("))
@@ -234,7 +155,7 @@ static bool try_outer(reader *r, const cgl_token *at, size_t count) {
   if (r->nouter == 48 ||
       cgl_parameter_read(r->aliases, at, count, r->arena, &p) != 0)
     return false;
-  r->closed[r->nouter] = !is_plain_type(&p);
+  r->closed[r->nouter] = !cgl_parameter_is_plain(&p);
   r->outer[r->nouter++] = &at[count - 1];
   return true;
 }
@@ -261,19 +182,20 @@ static bool try_declaration(reader *r) {
     if (cgl_token_is_any(&r->at[i], ",", "static", "&", "&&"))
       return false;
   for (size_t i = 0; i < n; i++)
-    if (cgl_token_is_any(&value[i], ",", "&") || is_assignment(&value[i]))
+    if (cgl_token_is_any(&value[i], ",", "&") ||
+        cgl_token_is_assignment(&value[i]))
       return false;
   if (has_effects(r, value, n))
     return false;
-  if (is_index(value, n)) {
+  if (cgl_tokens_are_place(value, n)) {
     if (r->nindex == 4)
       return false;
     r->index[r->nindex++] = name;
-  } else if (is_stride(value, n)) {
+  } else if (cgl_tokens_are_width(value, n)) {
     if (r->nstride == 4)
       return false;
     r->stride[r->nstride++] = name;
-  } else if (mentions_position(value, n) ||
+  } else if (cgl_tokens_mention_place(value, n) ||
              (mentions_closed(r, value, n) &&
               find_star(&r->at[r->i], equal - r->i)) ||
              !try_outer(r, &r->at[r->i], equal - r->i))
@@ -292,7 +214,7 @@ static bool is_free_body(const reader *r, const cgl_token *variable,
                          const cgl_token *at, size_t count) {
   static const char *const refused[] = {"break",  "return",  "goto", "asm",
                                         "static", "__asm__", "case", "#"};
-  if (mentions_position(at, count) || has_detour(at, count))
+  if (cgl_tokens_mention_place(at, count) || has_detour(at, count))
     return false;
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
@@ -307,7 +229,7 @@ static bool is_free_body(const reader *r, const cgl_token *variable,
       continue;
     if (i && cgl_token_is_any(&at[i - 1], ".", "->"))
       continue; /* a member that happens to have the name */
-    if (i + 1 < count && is_assignment(&at[i + 1]))
+    if (i + 1 < count && cgl_token_is_assignment(&at[i + 1]))
       return false;
     if (i + 1 < count && cgl_token_is(&at[i + 1], "."))
       return false; /* a struct, which may change */
@@ -357,7 +279,7 @@ static bool is_plain_bound(const reader *r, const cgl_stride_loop *loop) {
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
       if (cgl_token_is(t, refused[k]))
         return false;
-    if (is_assignment(t) || cgl_token_same(t, loop->variable) ||
+    if (cgl_token_is_assignment(t) || cgl_token_same(t, loop->variable) ||
         cgl_token_is_position(t))
       return false;
   }
@@ -383,13 +305,13 @@ static bool try_header(const reader *r, const cgl_token *at, size_t count,
       return false;
   cgl_parameter p;
   if (cgl_parameter_read(r->aliases, at, equal, r->arena, &p) != 0 ||
-      !is_plain_type(&p))
+      !cgl_parameter_is_plain(&p))
     return false;
   out->type = at;
   out->ntype = equal - 1;
   out->variable = &at[equal - 1];
   const cgl_token *start = &at[equal + 1];
-  if (!is_index(start, first - equal - 1) &&
+  if (!cgl_tokens_are_place(start, first - equal - 1) &&
       !(first - equal == 2 && is_one_of(start, r->index, r->nindex)))
     return false;
   const cgl_token *test = &at[first + 1], *step = &at[second + 1];
@@ -402,7 +324,7 @@ static bool try_header(const reader *r, const cgl_token *at, size_t count,
   out->nbound = ntest - 2;
   if (!is_plain_bound(r, out))
     return false;
-  return is_stride(step + 2, nstep - 2) ||
+  return cgl_tokens_are_width(step + 2, nstep - 2) ||
          (nstep == 3 && is_one_of(step + 2, r->stride, r->nstride));
 }
 
@@ -430,13 +352,13 @@ static bool try_row_loop(reader *r) {
       !cgl_token_same(step, loop.variable) ||
       !(nstep == 2 ? cgl_token_is(&step[1], "++")
                    : cgl_token_is(&step[1], "+=")) ||
-      mentions_position(step, nstep) || has_effects(r, step, nstep))
+      cgl_tokens_mention_place(step, nstep) || has_effects(r, step, nstep))
     return false;
   for (size_t i = 0; i < count; i++)
     if (is_one_of(&at[i], r->index, r->nindex) ||
         is_one_of(&at[i], r->stride, r->nstride) ||
         cgl_token_is_any(&at[i], "[", "*=", "?") ||
-        (i > second + 2 && is_assignment(&at[i])))
+        (i > second + 2 && cgl_token_is_assignment(&at[i])))
       return false;
   r->i = close;
   if (!cgl_token_is(&r->at[close], "{"))
@@ -481,7 +403,7 @@ static bool try_parameters(reader *r, const cgl_declared *k,
       if (at[j].length == n && !memcmp(at[j].text, name, n)) {
         if (r->nouter == 40)
           return false;
-        r->closed[r->nouter] = !is_plain_type(&s->parameters[i]);
+        r->closed[r->nouter] = !cgl_parameter_is_plain(&s->parameters[i]);
         r->outer[r->nouter++] = &at[j];
         break;
       }

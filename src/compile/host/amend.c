@@ -221,6 +221,9 @@ static size_t drop_all(cgl_host_job *h) {
     } else if (all[i].loops) {
       drop_loops(h, i);
       dropped++;
+    } else if (all[i].nends) {
+      all[i].nends = 0;
+      dropped++;
     }
   return dropped;
 }

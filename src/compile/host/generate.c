@@ -10,7 +10,6 @@
 #include "compile/loops/loops.h"
 
 #define DYNAMIC_SHARED 232448 /* bytes, what sm_90 allows a block */
-#define MOST_FEW 8            /* threads of a row that run before the others */
 
 
 void cgl_host_device_text(cgl_text *out) {
@@ -139,6 +138,7 @@ int cgl_host_mode(const cgl_host_job *h, size_t which) {
     return CGL_HOST_FLAT | CGL_HOST_STRIPS;
   return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0
                                                            : CGL_HOST_FLAT) |
+         (h->job->image->signatures[which].nends ? CGL_HOST_ENDS : 0) |
          (h->ordered[which] ? CGL_HOST_ORDERED
           : cgl_program_adds_rows(h->job->program,
                                   h->job->image->signatures[which].declared)
@@ -217,18 +217,21 @@ static int choose_plain(cgl_host_job *h, size_t i) {
 int cgl_host_choose_loops(cgl_host_job *h) {
   const char *asked = getenv("CGRAPHLUA_HOST_KERNELS");
   bool fibers = asked && strcmp(asked, "fibers") == 0;
+  bool plain = asked && strcmp(asked, "plain") == 0;
   bool partial = cgl_program_is_partial(h->job->program);
   int status = 0;
   for (size_t i = 0; i < h->job->image->nsignatures && status >= 0; i++) {
     cgl_signature *s = &h->job->image->signatures[i];
     cgl_text text = {0};
+    if (fibers || plain)
+      s->nends = 0;
     const char *why = fibers    ? "$CGRAPHLUA_HOST_KERNELS asks for them"
                       : partial ? "an included file was not found"
                       : s->features & CGL_USES_GROUPS ? "cooperative groups"
                                                       : NULL;
     int line = s->line;
     if (!(s->features & CGL_USES_BARRIER)) {
-      if (!why && !(asked && strcmp(asked, "plain") == 0))
+      if (!why && !plain)
         status = choose_plain(h, i);
       continue;
     }
@@ -267,7 +270,7 @@ static void add_loops(const cgl_host_job *h, cgl_text *out) {
 }
 
 
-/* The largest number up to MOST_FEW below which a place may be too near an
+/* The largest number up to CGL_MOST_FEW below which a place may be too near an
    edge: 2 of `x < 2 || x > w - 3`; 1 when there is none, and 0 when nothing
    is compared with a number, is one less than another, or is left to a function
    of the source.  The headers of loops ask for other things. */
@@ -294,7 +297,7 @@ static long edge_width(const cgl_job *job, const cgl_signature *s) {
     char *end;
     const long n =
         strtol(c->at[i + 1].text, &end, 0) + cgl_token_is_any(t, "<=", ">");
-    if (n > width && n <= MOST_FEW &&
+    if (n > width && n <= CGL_MOST_FEW &&
         end == c->at[i + 1].text + c->at[i + 1].length)
       width = n;
   }
@@ -382,15 +385,26 @@ static void add_defines(const cgl_source *s, cgl_text *out) {
 /* The script's text, with kernels that run as loops rewritten. */
 static void add_source(const cgl_host_job *h, cgl_text *out) {
   const cgl_image *image = h->job->image;
-  const cgl_stride_loop **loops = calloc(image->nsignatures + 1, sizeof *loops);
-  size_t n = 0;
-  out->failed |= !loops;
-  for (size_t i = 0; loops && i < image->nsignatures; i++)
-    if (cgl_host_mode(h, i) == CGL_HOST_STRIDE)
-      loops[n++] = &image->signatures[i].loop;
-  if (loops)
-    cgl_source_rewrite(h->job->source, true, loops, n, h->job->program, out);
-  free(loops);
+  size_t nends = 0;
+  for (size_t i = 0; i < image->nsignatures; i++)
+    nends += image->signatures[i].nends;
+  cgl_changes c = {
+      .loops = calloc(image->nsignatures + 1, sizeof *c.loops),
+      .ends = calloc(nends + 1, sizeof *c.ends),
+  };
+  out->failed |= !c.loops || !c.ends;
+  for (size_t i = 0; !out->failed && i < image->nsignatures; i++) {
+    const cgl_signature *s = &image->signatures[i];
+    const int mode = cgl_host_mode(h, i);
+    if (mode == CGL_HOST_STRIDE)
+      c.loops[c.nloops++] = &s->loop;
+    for (size_t k = 0; mode & CGL_HOST_ENDS && k < s->nends; k++)
+      c.ends[c.nends++] = &s->ends[k];
+  }
+  if (!out->failed)
+    cgl_source_rewrite(h->job->source, true, &c, h->job->program, out);
+  free(c.loops);
+  free(c.ends);
 }
 
 
@@ -431,7 +445,7 @@ const char *cgl_host_outline(const cgl_job *job, cgl_text *out) {
   cgl_text_print(out, "%s\n#line %d \"", mark, job->source->line);
   cgl_text_quote(out, job->source->file);
   cgl_text_put(out, "\"\n");
-  cgl_source_rewrite(job->source, false, NULL, 0, NULL, out);
+  cgl_source_rewrite(job->source, false, NULL, NULL, out);
   cgl_text_put(out, "\n");
   return mark;
 }

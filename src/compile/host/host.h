@@ -79,7 +79,8 @@ enum {
   CGL_HOST_STRIDE = 8,
   CGL_HOST_LOOPS = 16,
   CGL_HOST_STRIPS = 32,
-  CGL_HOST_ROWS = 64
+  CGL_HOST_ROWS = 64,
+  CGL_HOST_ENDS = 128
 };
 int cgl_host_mode(const cgl_host_job *h, size_t kernel);
 

@@ -118,7 +118,7 @@ static bool is_pure_text(tree *t, const function *f, int depth) {
     if (x->kind == CGL_TOKEN_STRING || x->shut || cgl_tree_lambda(r, k) ||
         cgl_token_is_any(x, "::", "#"))
       return false;
-    if (cgl_tree_is_assignment(x) && !is_own_change(f, k))
+    if (cgl_token_is_assignment(x) && !is_own_change(f, k))
       return false;
     if (x->kind != CGL_TOKEN_NAME)
       continue;

@@ -18,7 +18,7 @@ static bool is_changed_behind(row r, size_t i, bool pointer) {
     else
       break;
   }
-  return k < r.n && (cgl_tree_is_assignment(&r.at[k]) ||
+  return k < r.n && (cgl_token_is_assignment(&r.at[k]) ||
                      (k > i + 1 && cgl_token_is(&r.at[k], "(")));
 }
 
@@ -61,7 +61,7 @@ static bool is_in_target(row r, size_t i) {
     else if (cgl_token_is(&r.at[k], ")")) {
       if (depth)
         depth--;
-      else if (k + 1 < r.n && cgl_tree_is_assignment(&r.at[k + 1]))
+      else if (k + 1 < r.n && cgl_token_is_assignment(&r.at[k + 1]))
         return true;
     } else if (cgl_token_is_any(&r.at[k], ";", "{", "}"))
       return false;

@@ -65,7 +65,7 @@ static choice find_choice(tree *t, row e) {
   size_t first = e.n, last[2] = {e.n, e.n}, question = e.n;
   for (size_t i = 0; i < e.n; i = cgl_tokens_past(e.at, e.n, i)) {
     const cgl_token *x = &e.at[i];
-    if (cgl_tree_is_assignment(x) || cgl_token_is(x, ","))
+    if (cgl_token_is_assignment(x) || cgl_token_is(x, ","))
       return c;
     const bool chooses = cgl_token_is_any(x, "?", "&&", "||");
     if (chooses && first == e.n)

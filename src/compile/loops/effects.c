@@ -190,7 +190,7 @@ static bool read_effect(const tree *t, row r, size_t k, effect *e) {
 static bool find_effect(const tree *t, row r, effect *e) {
   size_t at = r.n;
   for (size_t k = 0; k < r.n; k++)
-    if (cgl_tree_is_assignment(&r.at[k])) {
+    if (cgl_token_is_assignment(&r.at[k])) {
       if (at < r.n)
         return false;
       at = k;

@@ -74,7 +74,7 @@ bool cgl_few_is_pure(writer *w, row r) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
     const bool name = i && x[-1].kind == CGL_TOKEN_NAME;
-    if ((i && cgl_tree_is_assignment(x)) || cgl_tree_is_step(x))
+    if ((i && cgl_token_is_assignment(x)) || cgl_tree_is_step(x))
       return false;
     /* a call, of which only a function's by its name may be known */
     if (cgl_token_is(x, "(") && i &&
@@ -498,7 +498,7 @@ static bool is_of_first(row term) {
 /* Does the statement nothing in other warps that anything else sees? */
 static bool does_in_first(writer *w, const statement *s) {
   if (s->kind == STATEMENT_PLAIN && s->all.n > 2 && !s->sync &&
-      cgl_tree_is_assignment(&s->all.at[1])) {
+      cgl_token_is_assignment(&s->all.at[1])) {
     const variable *v = cgl_tree_find(w->t, s->all.at);
     return v && v->run == w->run && !v->reference && !v->dims.n && !v->shared &&
            cgl_few_is_pure(w, cgl_row_slice(s->all, 2, s->all.n));

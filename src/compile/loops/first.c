@@ -217,7 +217,7 @@ static bool follows(search *f, statement *group, const statement *s,
           (v && (v->shared || v->lambda || v->dims.n)) ||
           is_more_than_arithmetic(f, r, i))
         return false;
-      if (!cgl_tree_is_assignment(x) || (declares && !i))
+      if (!cgl_token_is_assignment(x) || (declares && !i))
         continue;
       variable *to = i && cgl_tree_is_name(r, i - 1)
                          ? cgl_tree_find(f->in.t, &r.at[i - 1])

@@ -565,7 +565,7 @@ static void check_order(tree *t, row r, size_t i, size_t end) {
       k = end - 1;
       continue;
     }
-    changes += cgl_tree_is_assignment(x);
+    changes += cgl_token_is_assignment(x);
     if (changes > 1 || cgl_token_is_any(x, "++", "--"))
       cgl_tree_refuse(t, x,
                       "a statement that synchronizes and changes more than "
@@ -576,7 +576,7 @@ static void check_order(tree *t, row r, size_t i, size_t end) {
       size_t close = cgl_tokens_close(r.at, r.n, k);
       if (close <= i) {
         for (size_t j = k; j < close; j++)
-          changes += cgl_tree_is_assignment(&r.at[j]);
+          changes += cgl_token_is_assignment(&r.at[j]);
         k = close - 1;
       }
     } else if (cgl_token_is_any(x, "&&", "||", "?"))

@@ -230,7 +230,7 @@ static bool changes_other(row r, size_t i) {
   while (end + 1 < r.n && cgl_token_is(&r.at[end], "."))
     end += 2; /* past a member's name */
   const bool stepped = (i && cgl_tree_is_step(&r.at[i - 1])) ||
-                       (end < r.n && cgl_tree_is_assignment(&r.at[end]));
+                       (end < r.n && cgl_token_is_assignment(&r.at[end]));
   for (size_t k = 1; k < r.n && stepped; k++)
     if (cgl_token_same(&r.at[k], &r.at[i]) &&
         cgl_token_is_type_word(&r.at[k - 1]))

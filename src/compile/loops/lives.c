@@ -405,7 +405,7 @@ static void declare(lives *l, size_t k, size_t high, cgl_token name) {
   for (size_t j = k + 1; j < l->n && l->mentions[j].at < stop; j++)
     alone &= root(l, j) != k;
   for (size_t j = low + 2; j < stop; j++)
-    alone &= !cgl_tree_is_assignment(&r.at[j]);
+    alone &= !cgl_token_is_assignment(&r.at[j]);
   const bool counts = low > 1 && cgl_token_is(&r.at[low - 1], "(") &&
                       cgl_token_is(&r.at[low - 2], "for") &&
                       cgl_tree_end(r, low - 2) > high;

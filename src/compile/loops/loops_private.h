@@ -225,10 +225,9 @@ bool cgl_tree_is_name(row r, size_t i);
 /* Is it a type that words of the language name, or a pointer to one? */
 bool cgl_tree_is_fundamental(row type);
 
-/* Is it ++ or --; = or its like; or any of these? */
+/* Is it ++ or --; = or its like? */
 bool cgl_tree_is_step(const cgl_token *t);
 bool cgl_tree_is_equal(const cgl_token *t);
-bool cgl_tree_is_assignment(const cgl_token *t);
 
 statement *cgl_tree_new(tree *t, statement_kind kind);
 variable *cgl_tree_declare(tree *t, const cgl_token *name);

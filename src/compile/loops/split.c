@@ -84,7 +84,7 @@ static bool may_declare(row r) {
     return false;
   return r.n < 2 || r.at[0].kind != CGL_TOKEN_NAME ||
          cgl_token_is_of(r.at, words) ||
-         !(cgl_tree_is_assignment(&r.at[1]) || cgl_tree_is_step(&r.at[1]) ||
+         !(cgl_token_is_assignment(&r.at[1]) || cgl_tree_is_step(&r.at[1]) ||
            cgl_token_is_any(&r.at[1], "[", ".", "->") ||
            (cgl_token_is(&r.at[1], "(") && r.n > 2 &&
             !cgl_token_is_any(&r.at[2], "*", "&", "&&")));

@@ -138,14 +138,8 @@ bool cgl_tree_is_step(const cgl_token *t) {
 }
 
 
-bool cgl_tree_is_assignment(const cgl_token *t) {
-  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
-                          "^=", "<<=", ">>=", "++", "--");
-}
-
-
 bool cgl_tree_is_equal(const cgl_token *t) {
-  return cgl_tree_is_assignment(t) && !cgl_tree_is_step(t);
+  return cgl_token_is_assignment(t) && !cgl_tree_is_step(t);
 }
 
 

@@ -174,7 +174,7 @@ static bool is_uniform_variable(const variable *v, bool fixed) {
 static bool is_pure(tree *t, row r, bool fixed, bool threads) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
-    if (cgl_tree_is_assignment(x) || cgl_token_is_any(x, "{", ";", "?:"))
+    if (cgl_token_is_assignment(x) || cgl_token_is_any(x, "{", ";", "?:"))
       return false;
     if (x->kind == CGL_TOKEN_STRING)
       return false;
@@ -326,7 +326,7 @@ static variable *simple_assignment(tree *t, row r, row *value) {
     return cgl_tree_find(t, &r.at[0]);
   if (n == 2 && cgl_token_is_any(&r.at[0], "++", "--"))
     return cgl_tree_find(t, &r.at[1]);
-  if (n < 3 || !cgl_tree_is_assignment(&r.at[1]) ||
+  if (n < 3 || !cgl_token_is_assignment(&r.at[1]) ||
       cgl_token_is_any(&r.at[1], "++", "--"))
     return NULL;
   *value = (row){r.at + 2, n - 2};

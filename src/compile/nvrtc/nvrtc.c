@@ -382,8 +382,8 @@ static void write_source(const cgl_job *job, source_form form, cgl_text *out) {
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");
-  cgl_source_rewrite(s, false, NULL, 0,
-                     form == FORM_WAITS ? job->program : NULL, out);
+  cgl_source_rewrite(s, false, NULL, form == FORM_WAITS ? job->program : NULL,
+                     out);
   cgl_text_put(out, "\n#line 1 \"cgraphlua\"\n");
   for (size_t i = 0; ask && i < job->image->nsignatures; i++)
     for (size_t k = 0; k < job->image->signatures[i].nparameters; k++)

@@ -199,6 +199,33 @@ static void write_loop(edit *e, const cgl_stride_loop *loop) {
 }
 
 
+/* The parenthesis opens or closes an end's condition. */
+static void write_end(edit *e, const cgl_end *end, const cgl_token *t) {
+  const bool opens = end->open == t->text;
+  copy_to(e, opens ? token_end(t) : t->text);
+  if (opens)
+    cgl_text_print(e->out, "%s::cgl_within%s(%s", end->leaves ? "!" : "",
+                   end->last ? "_last" : "", end->leaves ? "!(" : "");
+  else
+    cgl_text_put(e->out, end->leaves ? "))" : ")");
+}
+
+
+/* The changes that begin at the token, once for all instances of a template. */
+static void make_changes(edit *e, const cgl_changes *c, const cgl_token *t) {
+  for (size_t i = 0; i < c->nloops; i++)
+    if (c->loops[i]->start == t->text) {
+      write_loop(e, c->loops[i]);
+      return;
+    }
+  for (size_t i = 0; i < c->nends; i++)
+    if (c->ends[i]->open == t->text || c->ends[i]->close == t->text) {
+      write_end(e, c->ends[i], t);
+      return;
+    }
+}
+
+
 /* A body that begins with the token waits first. */
 static void begin_kernel(edit *e, const cgl_token *t, const char *const *bodies,
                          size_t n) {
@@ -296,8 +323,8 @@ static void write_place(edit *e, const cgl_token *at, size_t count,
 
 
 void cgl_source_rewrite(const cgl_source *source, bool host,
-                        const cgl_stride_loop *const *loops, size_t n,
-                        const cgl_program *program, cgl_text *out) {
+                        const cgl_changes *changes, const cgl_program *program,
+                        cgl_text *out) {
   size_t nbodies = 0, directive = 0; /* the index behind the last one */
   size_t spoken = 0;                 /* likewise, of what an error would say */
   bool defines = false;              /* the last directive */
@@ -312,9 +339,8 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
     const cgl_token *t = &row.at[i];
     if (t->text < e.done)
       continue;
-    for (size_t k = 0; k < n; k++)
-      if (loops[k]->start == t->text && t->text >= e.done)
-        write_loop(&e, loops[k]); /* once for all instances */
+    if (changes && i >= directive)
+      make_changes(&e, changes, t);
     if (t->text < e.done)
       continue;
     size_t cast = 0;

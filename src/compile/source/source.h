@@ -75,15 +75,23 @@ typedef struct cgl_job {
   struct timespec since; /* reading began; what changed later was not read */
 } cgl_job;
 
+/* What is changed in a kernel's text for the host device. */
+typedef struct cgl_changes {
+  const cgl_stride_loop **loops; /* become walks in steps of one */
+  size_t nloops;
+  const cgl_end **ends; /* are asked of, see cgl_within in device.h */
+  size_t nends;
+} cgl_changes;
+
 /* The source with known #include lines blanked; every line of the script keeps
    its number.  For the host device extern __shared__ arrays become the one
-   array of dynamic shared memory as well, and the `n` loops are rewritten, and
+   array of dynamic shared memory as well, the changes (or NULL) are made, and
    the program's sums that no thread reads are gathered.  For a GPU the kernels
    of `program`, or NULL, whose body begins in the source's own text, and in no
    macro, call cgl_wait_for_grids() first. */
 void cgl_source_rewrite(const cgl_source *source, bool host,
-                        const cgl_stride_loop *const *loops, size_t n,
-                        const cgl_program *program, cgl_text *out);
+                        const cgl_changes *changes, const cgl_program *program,
+                        cgl_text *out);
 
 /* Makes way for the types that the source has under names of ours, as
    `typedef unsigned long long uint64_t;`.  It stands in front of the source. */
