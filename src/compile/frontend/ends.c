@@ -9,11 +9,12 @@
    of the kernel, and more, for others.  Where such a condition holds for a
    row's threads up to one of them, and for none behind it, the host device
    looks for that one before the row (cgl_stop in device_run.h) and runs those
-   in front of it, which then know the answer. Invariant: what stands in front
-   of such an end has no effect and calls nothing, so that a thread can be asked
-   by running it up to there, and a thread behind the end has nothing to do.
-   Along x an end compares nothing but a thread's place, from one side, with
-   what all threads of a row have alike. Places are no larger than an int's. */
+   in front of it, which then know the answer.
+   Invariant: what stands in front of such an end has no effect and calls
+   nothing, so that a thread can be asked by running it up to there, and a
+   thread behind the end has nothing to do.  Along x an end compares nothing
+   but a thread's place, from one side, with what all threads of a row have
+   alike.  Places are no larger than an int's. */
 #include <stdlib.h>
 #include <string.h>
 
