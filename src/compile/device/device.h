@@ -171,16 +171,30 @@ struct dim3 {
 
 static __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 extern "C" __thread char cgl_dynamic_shared[]; /* where it is used */
-/* blockIdx.x * blockDim.x + threadIdx.x in 64 bits.  Where no thread's place is
-   past an int's the compiler sees the loop's variable in it (see device_run.h),
-   as it does in 32 bits. */
+/* blockIdx.x * blockDim.x + threadIdx.x with casts to types C in it.  Where no
+   thread's place is past an int's the compiler sees the loop's variable in it
+   (see device_run.h), as it does without them. */
 CGL_INLINE bool cgl_is_small(uint3 grid, uint3 block) {
   return (unsigned long)grid.x * block.x <= 0x7fffffff;
 }
-CGL_INLINE unsigned long cgl_long_place() {
-  return cgl_is_small(gridDim, blockDim)
-             ? blockIdx.x * blockDim.x + threadIdx.x
-             : (unsigned long)blockIdx.x * blockDim.x + threadIdx.x;
+/* Does T hold every such place? */
+template <class T>
+constexpr bool cgl_holds_places = sizeof(T) >= 4 && T(1) / T(2) == T(0);
+template <class... C, class T> CGL_INLINE T cgl_placed(T place) {
+  if constexpr ((cgl_holds_places<C> && ...))
+    if (cgl_is_small(gridDim, blockDim))
+      return (T)(blockIdx.x * blockDim.x + threadIdx.x);
+  return place;
+}
+/* The same of a row of blocks that are so wide. */
+template <class... C, class T, class W>
+CGL_INLINE T cgl_placed(W width, T place) {
+  return width == (W)blockDim.x ? cgl_placed<C...>(place) : place;
+}
+/* The same in a strip, whose places are all within an int's. */
+template <class... C, class T> CGL_INLINE T cgl_strip_place(T place) {
+  static_assert((cgl_holds_places<C> && ...), "places in a narrow type");
+  return place;
 }
 /* What is asked of a row's threads (see frontend/ends.c): where they end, or
    nothing, as all are in front of it. */

@@ -215,13 +215,16 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
   }
 }
 
-/* One block, thread by thread. */
+enum { CGL_NEAR_BLOCKS = 0x80000000 / 1024 - 1 };
+/* One block, thread by thread.  Places along x are an int's: then what is
+   computed of them without a sign, in whatever words, does not wrap around, and
+   the compiler sees neighbours. */
 #define CGL_BLOCK(name, PRAGMA)                                                \
   template <int ID, auto K, class... A>                                        \
   static __attribute__((noinline, flatten)) void name(                         \
       const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned bk, A... a) { \
     const unsigned bx = d->block[0];                                           \
-    CGL_ASSUME(bx >= 1 && bx <= 1024)                                          \
+    CGL_ASSUME(bx >= 1 && bx <= 1024 && bi < CGL_NEAR_BLOCKS)                  \
     gridDim = {d->grid[0], d->grid[1], d->grid[2]};                            \
     blockDim = {bx, d->block[1], d->block[2]};                                 \
     for (unsigned z = 0; z < d->block[2]; z++)                                 \
@@ -247,7 +250,10 @@ static void cgl_run_nested(void *const *p, const cgl_host_dims *d,
   for (uint64_t b = first; b < last; b++) {
     const unsigned bi = (unsigned)(b % gx), bj = (unsigned)(b / gx % gy);
     const unsigned bk = (unsigned)(b / gx / gy);
-    if constexpr ((MODE & CGL_ORDERED) != 0)
+    if (bi >= CGL_NEAR_BLOCKS)
+      for (unsigned z = 0; z < d->block[2]; z++)
+        cgl_column<K, A...>(d, bi, bj, 1, bk, z, d->block[0], *(A *)p[I]...);
+    else if constexpr ((MODE & CGL_ORDERED) != 0)
       cgl_block_ordered<ID, K, A...>(d, bi, bj, bk, *(A *)p[I]...);
     else
       cgl_block<ID, K, A...>(d, bi, bj, bk, *(A *)p[I]...);

@@ -105,6 +105,9 @@ static bool is_operand_end(const cgl_token *at, size_t i) {
 
 /* Has the expression no effect?  Functions and lambdas may have. */
 static bool is_pure(const reader *r, const cgl_token *at, size_t count) {
+  cgl_place place;
+  if (cgl_tokens_are_place(at, count, &place))
+    return true;
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
     if (r->strict && is_unknown(r, at, i))
@@ -132,16 +135,30 @@ static bool is_pure(const reader *r, const cgl_token *at, size_t count) {
 }
 
 
+/* Does every place fit into the type? */
+static bool holds_places(const cgl_parameter *p) {
+  return !p->pointer && p->lanes == 1 &&
+         (p->kind == CGL_KIND_INT32 || p->kind == CGL_KIND_UINT32 ||
+          p->kind == CGL_KIND_INT64 || p->kind == CGL_KIND_UINT64);
+}
+
+
+static bool try_wide_cast(const reader *r, const cgl_span *type) {
+  cgl_parameter p;
+  return cgl_parameter_read(r->aliases, type->at, type->count, r->arena, &p) ==
+             0 &&
+         holds_places(&p);
+}
+
+
 static name_kind kind_of_value(const reader *r, const cgl_token *at,
                                size_t count) {
   if (count == 1 && at->kind == CGL_TOKEN_NAME && kind_of(r, at) == NAME_PLACE)
     return NAME_PLACE;
-  if (cgl_tokens_are_place(at, count)) {
-    for (size_t i = 0; i < count; i++)
-      if (at[i].kind == CGL_TOKEN_NAME &&
-          !cgl_token_is_any(&at[i], "blockIdx", "blockDim", "threadIdx", "x",
-                            "int", "unsigned", "long", "uint", "size_t",
-                            "int32_t", "uint32_t", "int64_t", "uint64_t"))
+  cgl_place place;
+  if (cgl_tokens_are_place(at, count, &place)) {
+    for (size_t i = 0; i < place.ncasts; i++)
+      if (!try_wide_cast(r, &place.casts[i]))
         return NAME_OTHER;
     return NAME_PLACE;
   }
@@ -151,14 +168,6 @@ static name_kind kind_of_value(const reader *r, const cgl_token *at,
     if (at[i].kind == CGL_TOKEN_NAME && kind_of(r, &at[i]) != NAME_STEADY)
       return NAME_OTHER;
   return NAME_STEADY;
-}
-
-
-/* Does every place fit into the type? */
-static bool holds_places(const cgl_parameter *p) {
-  return !p->pointer && p->lanes == 1 &&
-         (p->kind == CGL_KIND_INT32 || p->kind == CGL_KIND_UINT32 ||
-          p->kind == CGL_KIND_INT64 || p->kind == CGL_KIND_UINT64);
 }
 
 

@@ -73,6 +73,20 @@ struct cgl_program {
   bool failed;
 };
 
+typedef struct cgl_span {
+  const cgl_token *at;
+  size_t count;
+} cgl_span;
+
+enum { CGL_PLACE_CASTS = 6 };
+
+/* How a thread's place is spelled. */
+typedef struct cgl_place {
+  cgl_span casts[CGL_PLACE_CASTS]; /* the types, in order */
+  size_t ncasts;
+  const cgl_token *width; /* instead of blockDim.x, or NULL */
+} cgl_place;
+
 /* Room for an element at `count` in an array that grows by doubling: the array,
    or NULL when memory ran out. */
 void *cgl_program_grow(cgl_program *p, void *array, size_t count, size_t *room,
@@ -82,13 +96,20 @@ void *cgl_program_grow(cgl_program *p, void *array, size_t count, size_t *room,
 bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
                        const char *object);
 
-/* The tokens of blockIdx.x * blockDim.x + threadIdx.x at i, or 0: also with the
-   parts changed over, and with a cast or parentheses around a part, as in
+/* The tokens of blockIdx.x * blockDim.x + threadIdx.x at i, or 0: the parts may
+   be changed over, and parts and the product have casts and parentheses, as in
    (size_t)blockIdx.x * blockDim.x + threadIdx.x. */
-size_t cgl_token_place(const cgl_token *at, size_t count, size_t i);
+size_t cgl_token_place(const cgl_token *at, size_t count, size_t i,
+                       cgl_place *place);
 
-/* Is that all that the tokens are? */
-bool cgl_tokens_are_place(const cgl_token *at, size_t count);
+/* The same of a place with a cast, where nothing around it binds more; a number
+   or a name may stand in it for blockDim.x. */
+size_t cgl_token_cast_place(const cgl_token *at, size_t count, size_t i,
+                            cgl_place *place);
+
+/* Is a place all that the tokens are?  It may be cast as a whole, which counts
+   as one of *place's casts. */
+bool cgl_tokens_are_place(const cgl_token *at, size_t count, cgl_place *place);
 
 /* Are they the number of the grid's threads along x? */
 bool cgl_tokens_are_width(const cgl_token *at, size_t count);
@@ -99,11 +120,6 @@ bool cgl_tokens_mention_place(const cgl_token *at, size_t count);
 
 /* Is it a number or a pointer: what the language alone works on? */
 bool cgl_parameter_is_plain(const cgl_parameter *parameter);
-
-/* The tokens of `(T)blockIdx.x * blockDim.x + threadIdx.x` at i, where T has 64
-   bits and nothing around it binds more, or 0; *cast: past the cast. */
-size_t cgl_token_long_place(const cgl_token *at, size_t count, size_t i,
-                            size_t *cast);
 
 /* Fills in every chunk's own features. */
 void cgl_reach_mark(cgl_program *program);

@@ -70,10 +70,16 @@ static unsigned own_features(const cgl_token *at, size_t count) {
       features |= CGL_TAKES_REFERENCE;
     if (body && is_local_array(at, i))
       features |= CGL_USES_LOCALS;
+    cgl_place place;
+    n = cgl_token_place(at, count, i, &place);
+    if (n || cgl_token_is_position(t) || cgl_token_is_draw(t))
+      features |= CGL_USES_INDEX;
+    if (n) {
+      i += n - 1;
+      continue;
+    }
     if (t->kind != CGL_TOKEN_NAME)
       continue;
-    if (cgl_token_is_position(t) || cgl_token_is_draw(t))
-      features |= CGL_USES_INDEX;
     if (cgl_token_is(t, "__shared__")) {
       features |= CGL_USES_SHARED;
       if (i && cgl_token_is(&at[i - 1], "extern"))
@@ -82,8 +88,6 @@ static unsigned own_features(const cgl_token *at, size_t count) {
       features |= CGL_USES_BARRIER;
     else if (cgl_token_is_any(t, "asm", "__asm__"))
       features |= CGL_NEEDS_THREADS;
-    else if ((n = cgl_token_place(at, count, i)))
-      i += n - 1;
     else if (cgl_token_is_any(t, "threadIdx", "blockIdx")) {
       bool other = i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
                    cgl_token_is_any(&at[i + 2], "y", "z");

@@ -30,6 +30,26 @@ typedef struct reader {
 } reader;
 
 
+/* May the type hold every place?  A name of the source's own is taken to. */
+static bool is_wide_enough(const cgl_token *at, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (cgl_token_is_any(&at[i], "char", "short", "bool", "float", "half",
+                         "int8_t", "uint8_t", "int16_t", "uint16_t", "uchar",
+                         "ushort", "__half"))
+      return false;
+  return true;
+}
+
+
+static bool is_place(const cgl_token *at, size_t count) {
+  cgl_place place;
+  bool wide = cgl_tokens_are_place(at, count, &place);
+  for (size_t i = 0; wide && i < place.ncasts; i++)
+    wide = is_wide_enough(place.casts[i].at, place.casts[i].count);
+  return wide;
+}
+
+
 static bool is_one_of(const cgl_token *t, const cgl_token *const *list,
                       size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -187,7 +207,7 @@ static bool try_declaration(reader *r) {
       return false;
   if (has_effects(r, value, n))
     return false;
-  if (cgl_tokens_are_place(value, n)) {
+  if (is_place(value, n)) {
     if (r->nindex == 4)
       return false;
     r->index[r->nindex++] = name;
@@ -311,7 +331,7 @@ static bool try_header(const reader *r, const cgl_token *at, size_t count,
   out->ntype = equal - 1;
   out->variable = &at[equal - 1];
   const cgl_token *start = &at[equal + 1];
-  if (!cgl_tokens_are_place(start, first - equal - 1) &&
+  if (!is_place(start, first - equal - 1) &&
       !(first - equal == 2 && is_one_of(start, r->index, r->nindex)))
     return false;
   const cgl_token *test = &at[first + 1], *step = &at[second + 1];

@@ -176,17 +176,24 @@ static size_t put_subscript(writer *w, row r, size_t i) {
 }
 
 
-/* Writes the place of a strip's thread in 64 bits: how many tokens it has, or
- * 0.
- */
+/* Writes the place of a strip's thread that is spelled with casts: how many
+   tokens it has, or 0. */
 static size_t put_place(writer *w, row r, size_t i) {
-  size_t cast = 0;
-  const size_t n = w->t->strips ? cgl_token_long_place(r.at, r.n, i, &cast) : 0;
-  for (size_t k = i + (n && cgl_token_is(&r.at[i + 1], "(")); n && k < cast;
-       k++)
+  cgl_place place;
+  const size_t n =
+      w->t->strips ? cgl_token_cast_place(r.at, r.n, i, &place) : 0;
+  if (!n || place.width)
+    return 0;
+  for (size_t k = 0; k < place.ncasts; k++) {
+    cgl_text_put(w->out, k ? "," : " ::cgl_strip_place<");
+    for (size_t j = 0; j < place.casts[k].count; j++)
+      cgl_text_print(w->out, " %.*s", (int)place.casts[k].at[j].length,
+                     place.casts[k].at[j].text);
+  }
+  cgl_text_put(w->out, ">((decltype(");
+  for (size_t k = i; k < i + n; k++)
     cgl_text_print(w->out, " %.*s", (int)r.at[k].length, r.at[k].text);
-  if (n)
-    cgl_text_put(w->out, "cgl_i");
+  cgl_text_put(w->out, "))cgl_i)");
   return n;
 }
 

@@ -305,20 +305,21 @@ static size_t read_divisor(const function *f, const cgl_token *at, size_t i) {
 
 /* ---- places ---- */
 
-/* A place in 64 bits as a call, which the compiler sees through. */
+/* A place with casts, which the compiler sees through where no place is past an
+   int's: ::cgl_placed<T>((T)blockIdx.x * blockDim.x + threadIdx.x). */
 static void write_place(edit *e, const cgl_token *at, size_t count,
-                        size_t cast) {
+                        const cgl_place *place) {
   copy_to(e, at->text);
-  for (size_t i = cgl_token_is(&at[1], "("); i < cast; i++) {
-    cgl_text_put(e->out, " ");
-    cgl_text_add(e->out, at[i].text, at[i].length);
+  for (size_t i = 0; i < place->ncasts; i++) {
+    cgl_text_put(e->out, i ? "," : "::cgl_placed<");
+    add_tokens(e->out, place->casts[i].at, place->casts[i].count);
   }
-  cgl_text_put(e->out, "cgl_long_place()");
-  for (size_t i = 1; i < count; i++)
-    for (const char *c = token_end(&at[i - 1]); c < at[i].text; c++)
-      if (*c == '\n')
-        cgl_text_put(e->out, "\n");
-  e->done = token_end(&at[count - 1]);
+  cgl_text_put(e->out, ">(");
+  if (place->width)
+    cgl_text_print(e->out, "%.*s, ", (int)place->width->length,
+                   place->width->text);
+  copy_to(e, token_end(&at[count - 1]));
+  cgl_text_put(e->out, ")");
 }
 
 
@@ -343,13 +344,13 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
       make_changes(&e, changes, t);
     if (t->text < e.done)
       continue;
-    size_t cast = 0;
-    const size_t place =
+    cgl_place place;
+    const size_t spelled =
         host && (i < directive ? defines : i < in.end && i >= spoken)
-            ? cgl_token_long_place(row.at, row.count, i, &cast)
+            ? cgl_token_cast_place(row.at, row.count, i, &place)
             : 0;
-    if (place && (i >= directive || t[place - 1].line == t->line)) {
-      write_place(&e, t, place, cast - i);
+    if (spelled && (i >= directive || t[spelled - 1].line == t->line)) {
+      write_place(&e, t, spelled, &place);
       continue;
     }
     if (t->first && cgl_token_is(t, "#")) {
