@@ -59,6 +59,33 @@ extern "C" __global__ void places(size_t from, size_t n, long *out) {
     out[i - from] = same + PLACE + 1;
 }
 
+typedef unsigned long index_type;
+typedef unsigned char byte;
+
+// The same, in other words; two that wrap around, and one that is narrow.
+extern "C" __global__ void spelled(size_t from, size_t n, size_t *out) {
+  const index_type i = (index_type)blockIdx.x * blockDim.x + threadIdx.x;
+  const auto a = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const auto b = threadIdx.x + blockIdx.x * static_cast<index_type>(blockDim.x);
+  const size_t c = size_t(blockIdx.x) * blockDim.x + size_t(threadIdx.x);
+  const size_t wraps = (size_t)(blockIdx.x * blockDim.x) + threadIdx.x;
+  const long turns = (int)blockIdx.x * (int)blockDim.x + (int)threadIdx.x;
+  const int narrow = (byte)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= from && i < from + n)
+    out[i - from] = (a + b + c) * 3 + wraps * 5 + (turns & 0xffffffff) * 7 +
+                    narrow;
+}
+
+// Where threads of a block are known by themselves.
+extern "C" __global__ void beside(size_t from, size_t n, size_t *out) {
+  const unsigned t = threadIdx.x, b = blockIdx.x;
+  const unsigned i = b * blockDim.x + t;
+  const size_t at = (size_t)blockIdx.x * 1024 + threadIdx.x;
+  const size_t place = (size_t)b * blockDim.x + t;
+  if (place >= from && place < from + n)
+    out[place - from] = i + at * 3 + (b << 10 | t);
+}
+
 __device__ inline float4 attract(float4 p, float4 q, float4 acc) {
   float dx = q.x - p.x, dy = q.y - p.y, dz = q.z - p.z;
   float inv = rsqrtf(dx * dx + dy * dy + dz * dz + 1e-3f);

@@ -152,27 +152,44 @@ static void test_edges(void) {
 }
 
 
+static size_t place_of(const char *name, uint64_t place, uint32_t width) {
+  const uint32_t block = (uint32_t)(place / width), t = (uint32_t)place % width;
+  const uint32_t wrapped = block * width;
+  if (strcmp(name, "places") == 0)
+    return 2 * place + 1;
+  if (strcmp(name, "beside") == 0)
+    return wrapped + t + (block * (uint64_t)1024 + t) * 3 + (block << 10 | t);
+  return place * 9 + ((uint64_t)wrapped + t) * 5 +
+         (uint64_t)(uint32_t)(wrapped + t) * 7 +
+         (size_t)(int)((block & 255) * width + t);
+}
+
+
 /* Of grids on both sides of 2^31 threads, and of one with all that there can
    be, the last of its blocks and a few others. */
 static void test_places(void) {
-  static const uint32_t grids[][2] = {
-      {7, 5}, {0x1fffff, 1024}, {0x200000, 1024}, {0x7fffffff, 1024}};
+  static const uint32_t grids[][2] = {{7, 5},           {0x1ffffe, 1024},
+                                      {0x1fffff, 1024}, {0x200000, 1024},
+                                      {0x3fffff, 512},  {0x7fffffff, 1024}};
+  static const char *const names[] = {"places", "spelled", "beside"};
   enum { BLOCKS = 3, MOST = BLOCKS * 1024 };
   int bad = 0;
-  long *out = calloc(MOST, sizeof *out);
-  for (int k = 0; k < 4; k++)
-    for (int last = 0; last < 2; last++) {
-      cgl_host_dims d = line(grids[k][0], grids[k][1]);
-      const uint64_t first = last ? d.grid[0] - BLOCKS : 1;
-      const uint64_t n = (uint64_t)BLOCKS * d.block[0];
-      uint64_t from = first * d.block[0], count = n;
-      void *p[] = {&from, &count, &out};
-      memset(out, 0, MOST * sizeof *out);
-      find("places")->run(p, &d, first, first + BLOCKS);
-      for (uint64_t i = 0; i < n; i++)
-        bad += out[i] != (long)(2 * (from + i) + 1);
-    }
-  tap_ok(!bad && find("places")->flags & CGL_HOST_KERNEL_FLAT,
+  size_t *out = calloc(MOST, sizeof *out);
+  for (int k = 0; k < 3 * 6 * 2; k++) {
+    const char *name = names[k % 3];
+    cgl_host_dims d = line(grids[k / 6][0], grids[k / 6][1]);
+    const uint64_t first = k / 3 % 2 ? d.grid[0] - BLOCKS : 1;
+    const uint64_t n = (uint64_t)BLOCKS * d.block[0];
+    uint64_t from = first * d.block[0], count = n;
+    void *p[] = {&from, &count, &out};
+    memset(out, 0, MOST * sizeof *out);
+    find(name)->run(p, &d, first, first + BLOCKS);
+    for (uint64_t i = 0; i < n; i++)
+      bad += out[i] != place_of(name, from + i, d.block[0]);
+  }
+  tap_ok(!bad && find("places")->flags & CGL_HOST_KERNEL_FLAT &&
+             find("spelled")->flags & CGL_HOST_KERNEL_FLAT &&
+             !(find("beside")->flags & CGL_HOST_KERNEL_FLAT),
          "places in 64 bits, in grids of any size");
   free(out);
 }
