@@ -17,6 +17,7 @@ local prelude = [[
   typedef unsigned long far;
   #define WIDTH 70
   #define INSIDE(a, b) ((a) < (b))
+  #define IF(c) if c if (sizeof(#c) == 8)
   __device__ int limit = 50;
   __device__ bool is_in(unsigned a, int b) { return (a & 3u) < (unsigned)b; }
   __device__ int drawn(unsigned *out) { atomicAdd(&out[1], 1u); return 40; }
@@ -162,6 +163,12 @@ local written = {
   { 0, unsigned .. "volatile int z = n;", "if (x < z) { MARK }" },
   { 0, unsigned .. "int z = drawn(out);", "if (x < u && z < 99) { MARK }" },
   { 0, unsigned .. "out[0] = 3;", "if (x < u) { MARK }" },
+  { 1, unsigned .. "float v = in[x & 3]; if (x >= u) return; else auto v = n;",
+    "if (x < v) { MARK }" },
+  { 0, unsigned .. "auto z = *in;", "if (x < z) { MARK }" },
+  { 1, unsigned, "if (x >= u) return; if (n, y < m) { MARK }" },
+  { 1, unsigned, "if (x >= u) return; if (int k = 3; y < m + k) { MARK }" },
+  { 0, unsigned, "IF((x < u)) { MARK }" },
   { 0, unsigned .. "{ unsigned x = 3; }", "if (x < u) { MARK }" },
 }
 
@@ -203,6 +210,58 @@ describe("a condition that ends a row", function()
     for _, name in ipairs { "made", "written1", "written2" } do
       for _, n in ipairs { 0, 5, 77, 200 } do
         forms.same(modules, name, 3, 50, name, 152, n)
+      end
+    end
+  end)
+
+  it("is none by a number or a type that means something else", function()
+    local head = 'extern "C" __global__ void written1(unsigned *out, unsigned u) { '
+    local tail = mark:gsub("%(unsigned%)y", "0u") .. " } }"
+    local sources = {
+      "__device__ constexpr unsigned operator\"\"_neg(unsigned long long v) { return 0u - v; }"
+        .. head .. "unsigned x = blockIdx.x * blockDim.x + threadIdx.x; if (x + 4_neg < u) { "
+        .. tail,
+      "typedef unsigned char idx; namespace a { typedef unsigned idx; }" .. head
+        .. "idx x = blockIdx.x * blockDim.x + threadIdx.x; if (x < u) { " .. tail,
+    }
+    for i = 1, 2 do
+      assert.same({ 0 }, count_ends(sources[i]:gsub(" }$", "\n  }"), 1))
+      local modules = forms.both(sources[i], "plain")
+      for _, u in ipairs { 0, 2, 41, 300, 4000 } do
+        forms.same(modules, "written1", 40, 100, sources[i], 4002, u)
+      end
+    end
+  end)
+
+  it("is that of the instance's own text and types", function()
+    local specialised = [[
+      template <class T> __global__ void part(unsigned *out, unsigned u, unsigned v) {
+        unsigned x = blockIdx.x * blockDim.x + threadIdx.x;
+        if (x >= u) return;
+        out[x] += sizeof(T);
+      }
+      template <> __global__ void part<char>(unsigned *out, unsigned u, unsigned v) {
+        unsigned x = blockIdx.x * blockDim.x + threadIdx.x;
+        if (x * 3 >= u) return;
+        out[x] += 77 + v;
+      }]]
+    local unlike = [[
+      template <class T> __global__ void part(unsigned *out, unsigned u, unsigned v) {
+        unsigned x = blockIdx.x * blockDim.x + threadIdx.x;
+        if (x >= u) return;
+        T z = x;
+        if (z >= v) return;
+        out[x] += 1;
+      }]]
+    for _, t in ipairs { { specialised, "part<int>", "part<char>" },
+      { unlike, "part<unsigned>", "part<unsigned char>" },
+      { unlike, "part<unsigned char>", "part<unsigned>" } } do
+      local function make() return cg.module { source = t[1], expressions = { t[2], t[3] } } end
+      local modules = { make(), forms.with("CGRAPHLUA_HOST_KERNELS", "plain", make) }
+      for i = 2, 3 do
+        for _, u in ipairs { 0, 100, 900, 2000 } do
+          forms.same(modules, t[i], 10, 100, t[1], 1000, u, 30)
+        end
       end
     end
   end)

@@ -48,6 +48,9 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
   blockIdx = threadIdx = {0, 0, 0};
 }
 
+/* Shorter rows cost less with masks than what to look for their ends takes. */
+enum { CGL_LONG_ROW = 64 };
+
 /* Is thread i of the row in front of the row's end? */
 template <auto K, class... A>
 CGL_INLINE bool cgl_is_inside(unsigned bx, int i, A... a) {
@@ -65,11 +68,12 @@ template <auto K, class... A>
 CGL_INLINE int cgl_stop(unsigned bx, int start, int end, A... a) {
   long inside = start - 1L, outside = end;
   for (long at = end - 1L; inside + 1 < outside;) {
+    const bool first = outside == end && end - start > 2;
     if (cgl_is_inside<K, A...>(bx, (int)at, a...))
       inside = at;
     else
       outside = at;
-    at = inside + (outside - inside) / 2;
+    at = first ? start : inside + (outside - inside) / 2;
   }
   return (int)outside;
 }
@@ -183,7 +187,6 @@ template <int ID, auto K, int MODE, class L, unsigned BX, int FEW, class... A,
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
                          uint64_t last, void (*)(A...), cgl_list<I...>) {
   const unsigned gx = d->grid[0], gy = d->grid[1], bx = d->block[0];
-  constexpr bool ENDS = (MODE & CGL_ENDS) != 0;
   for (uint64_t b = first; b < last;) {
     const uint64_t row = b / gx, left = last - b;
     const unsigned x0 = (unsigned)(b % gx);
@@ -203,14 +206,17 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
         cgl_strips<K, L, A...>(d, bj, rows, bk, z, (int)from, (int)to,
                                *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ORDERED) != 0)
-        cgl_row_ordered<ID, K, BX, FEW, ENDS, A...>(
+        cgl_row_ordered<ID, K, BX, FEW, false, A...>(
             d, x0, bj, rows, bk, z, (int)from, (int)to, *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ROWS) != 0)
-        cgl_row_scalar<ID, K, BX, FEW, ENDS, A...>(
+        cgl_row_scalar<ID, K, BX, FEW, false, A...>(
+            d, x0, bj, rows, bk, z, (int)from, (int)to, *(A *)p[I]...);
+      else if ((MODE & CGL_ENDS) != 0 && to - from >= CGL_LONG_ROW)
+        cgl_row<ID, K, BX, FEW, (MODE & CGL_ENDS) != 0, A...>(
             d, x0, bj, rows, bk, z, (int)from, (int)to, *(A *)p[I]...);
       else
-        cgl_row<ID, K, BX, FEW, ENDS, A...>(d, x0, bj, rows, bk, z, (int)from,
-                                            (int)to, *(A *)p[I]...);
+        cgl_row<ID, K, BX, FEW, false, A...>(d, x0, bj, rows, bk, z, (int)from,
+                                             (int)to, *(A *)p[I]...);
     b += (uint64_t)n * rows;
   }
 }

@@ -39,6 +39,7 @@ typedef struct reader {
   bool cheap[MOST_NAMES]; /* to compare: an int */
   size_t nnames;
   bool strict; /* the source has operators: only known names are asked */
+  bool spaces; /* it has namespaces, whose types go by names of others */
   bool dear;   /* something is compared that is not cheap */
   bool failed;
 } reader;
@@ -113,10 +114,11 @@ static bool is_pure(const reader *r, const cgl_token *at, size_t count) {
     if (r->strict && is_unknown(r, at, i))
       return false;
     if (cgl_token_is_assignment(t) || cgl_token_is_draw(t) ||
-        cgl_token_is_any(t, "{", "#", "new", "delete", "asm", "__asm__",
-                         "volatile") ||
-        t->kind == CGL_TOKEN_STRING)
-      return false;
+        cgl_token_is_any(t, "{", ";", "#", "new", "typedef", "delete", "asm",
+                         "__asm__", "volatile") ||
+        t->kind == CGL_TOKEN_STRING ||
+        (t->kind != CGL_TOKEN_NAME && memchr(t->text, '_', t->length)))
+      return false; /* the last: a literal of the source's own */
     if (cgl_token_is(t, "(") && i &&
         (cgl_token_is_any(&at[i - 1], "]", ">") ||
          (cgl_token_is(&at[i - 1], ")") && !is_cast(at, i)) ||
@@ -143,9 +145,20 @@ static bool holds_places(const cgl_parameter *p) {
 }
 
 
+/* Is the type one of the language's, or by a name that has one meaning? */
+static bool is_understood(const reader *r, const cgl_token *at, size_t count) {
+  for (size_t i = 0; r->spaces && i < count; i++)
+    if (at[i].kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(&at[i]) &&
+        !cgl_token_is_known_type(&at[i]))
+      return false;
+  return true;
+}
+
+
 static bool try_wide_cast(const reader *r, const cgl_span *type) {
   cgl_parameter p;
-  return cgl_parameter_read(r->aliases, type->at, type->count, r->arena, &p) ==
+  return is_understood(r, type->at, type->count) &&
+         cgl_parameter_read(r->aliases, type->at, type->count, r->arena, &p) ==
              0 &&
          holds_places(&p);
 }
@@ -171,6 +184,19 @@ static name_kind kind_of_value(const reader *r, const cgl_token *at,
 }
 
 
+/* Is the value one of numbers, whose names are known? */
+static bool is_number(const reader *r, const cgl_token *at, size_t count) {
+  cgl_place place;
+  if (cgl_tokens_are_place(at, count, &place))
+    return true;
+  for (size_t i = 0; i < count; i++)
+    if (is_unknown(r, at, i) || cgl_token_is_any(&at[i], "[", "->") ||
+        (cgl_token_is(&at[i], "*") && !is_operand_end(at, i)))
+      return false;
+  return true;
+}
+
+
 /* `T a = value, b;` of types that only the language works on. */
 static bool try_declaration(reader *r) {
   size_t end = r->i, name = r->i;
@@ -182,21 +208,22 @@ static bool try_declaration(reader *r) {
       r->at[--name].kind != CGL_TOKEN_NAME)
     return false;
   bool is_auto = false;
-  for (size_t i = r->i; i < name; i++) {
+  for (size_t i = r->i; i < name; i++)
     is_auto |= cgl_token_is(&r->at[i], "auto");
-    if (r->at[i].kind != CGL_TOKEN_NAME && !cgl_token_is_any(&r->at[i], "*"))
+  for (size_t i = r->i; i < name; i++)
+    if (!cgl_token_is_any(&r->at[i], "const", "constexpr", "auto", "*") &&
+        (is_auto || r->at[i].kind != CGL_TOKEN_NAME ||
+         cgl_token_is_any(&r->at[i], "static", "extern", "volatile", "typedef",
+                          "__shared__", "else", "do", "using")))
       return false;
-    if (cgl_token_is_any(&r->at[i], "static", "extern", "volatile", "return",
-                         "__shared__", "goto", "delete", "throw"))
-      return false;
-  }
   cgl_parameter p;
   if (cgl_parameter_read(r->aliases, &r->at[r->i], name + 1 - r->i, r->arena,
                          &p) != 0) {
     r->failed = true;
     return false;
   }
-  if (!cgl_parameter_is_plain(&p) && !is_auto)
+  if (!is_auto && (!cgl_parameter_is_plain(&p) ||
+                   !is_understood(r, &r->at[r->i], name - r->i)))
     return false;
   for (size_t i = name; i < end;) {
     size_t next = cgl_tokens_element_end(r->at, end, i);
@@ -204,7 +231,7 @@ static bool try_declaration(reader *r) {
     const cgl_token *value = &r->at[i + 2];
     const size_t n = has_value ? next - i - 2 : 0;
     if (r->at[i].kind != CGL_TOKEN_NAME || (!has_value && next != i + 1) ||
-        !is_pure(r, value, n))
+        !is_pure(r, value, n) || (is_auto && !is_number(r, value, n)))
       return false;
     name_kind kind = has_value ? kind_of_value(r, value, n) : NAME_OTHER;
     if (kind == NAME_PLACE && !holds_places(&p) && !is_auto)
@@ -234,7 +261,7 @@ static size_t find_outer(const cgl_token *at, size_t count, const char *a,
 static bool is_place(const reader *r, const cgl_token *at, size_t count) {
   if (count > 2 && cgl_token_is(&at[count - 2], "+") &&
       at[count - 1].kind == CGL_TOKEN_NUMBER && at[count - 1].length < 6 &&
-      !memchr(at[count - 1].text, '.', at[count - 1].length))
+      strspn(at[count - 1].text, "0123456789uUlL") >= at[count - 1].length)
     count -= 2;
   return count && kind_of_value(r, at, count) == NAME_PLACE;
 }
@@ -342,6 +369,23 @@ static bool is_rest(const reader *r, size_t i) {
 }
 
 
+/* Is nothing but white space between the tokens, as none comes from a macro? */
+static bool is_side_by_side(const cgl_token *a, const cgl_token *b) {
+  const char *at = a->text + a->length;
+  while (at < b->text && strchr(" \t\r\n", *at))
+    at++;
+  return at == b->text;
+}
+
+
+/* Has a template another text for some of its arguments? */
+static bool has_other_text(const cgl_program *p, const cgl_declared *k) {
+  size_t chunk;
+  return k->is_template && (!cgl_reach_chunk(p, &k->name, 0, &chunk) ||
+                            cgl_reach_chunk(p, &k->name, 1, &chunk));
+}
+
+
 /* `if (condition) return;` goes on; `if (condition) ...` that is the rest
    ends the search.  True when it is an end. */
 static bool try_end(reader *r, cgl_end *out) {
@@ -352,8 +396,11 @@ static bool try_end(reader *r, cgl_end *out) {
   const cgl_token *condition = &r->at[open + 1];
   const size_t n = close < r->count ? close - open - 2 : 0;
   const size_t past = past_return(r, close);
-  if (!n || !is_pure(r, condition, n) || (!past && !is_rest(r, close)) ||
+  if (!n || !is_pure(r, condition, n) ||
+      find_outer(condition, n, ",", ",") < n || (!past && !is_rest(r, close)) ||
       !(goes(r, condition, n) & (past ? RISES : FALLS)))
+    return false;
+  if (!is_side_by_side(&r->at[r->i], &r->at[open]))
     return false;
   *out = (cgl_end){.open = r->at[open].text,
                    .close = r->at[close - 1].text,
@@ -412,11 +459,13 @@ int cgl_program_find_ends(cgl_program *p, const cgl_declared *k,
               .arena = arena,
               .at = chunk->at,
               .count = chunk->count,
-              .strict = cgl_program_contains(p, "operator")};
+              .strict = cgl_program_contains(p, "operator"),
+              .spaces = cgl_program_contains(p, "namespace")};
   cgl_end found[MOST_ENDS];
   size_t n = 0, body;
   if (s->features & (CGL_USES_BARRIER | CGL_USES_SHARED | CGL_NEEDS_THREADS) ||
-      !(s->features & CGL_USES_INDEX) || !try_parameters(&r, k, s))
+      !(s->features & CGL_USES_INDEX) || has_other_text(p, k) ||
+      !try_parameters(&r, k, s))
     return 0;
   body = (size_t)(k->parameters + k->nparameters - r.at);
   while (body < r.count && !cgl_token_is(&r.at[body], "{"))

@@ -138,12 +138,12 @@ int cgl_host_mode(const cgl_host_job *h, size_t which) {
     return CGL_HOST_FLAT | CGL_HOST_STRIPS;
   return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0
                                                            : CGL_HOST_FLAT) |
-         (h->job->image->signatures[which].nends ? CGL_HOST_ENDS : 0) |
          (h->ordered[which] ? CGL_HOST_ORDERED
           : cgl_program_adds_rows(h->job->program,
                                   h->job->image->signatures[which].declared)
               ? CGL_HOST_ROWS
-              : 0);
+          : h->job->image->signatures[which].nends ? CGL_HOST_ENDS
+                                                   : 0);
 }
 
 
@@ -214,6 +214,31 @@ static int choose_plain(cgl_host_job *h, size_t i) {
 }
 
 
+static bool are_alike(const cgl_signature *a, const cgl_signature *b) {
+  bool alike = a->nends == b->nends;
+  for (size_t i = 0; alike && i < a->nends; i++)
+    alike = a->ends[i].open == b->ends[i].open &&
+            a->ends[i].leaves == b->ends[i].leaves;
+  return alike;
+}
+
+
+/* Instances of one text may have other ends in it, as their types are others;
+   it is written for the first that has any. */
+static void drop_unlike_ends(cgl_image *image) {
+  for (size_t i = 0; i < image->nsignatures; i++)
+    for (size_t k = i + 1; k < image->nsignatures; k++) {
+      const cgl_signature *a = &image->signatures[i];
+      cgl_signature *b = &image->signatures[k];
+      bool shared = false;
+      for (size_t j = 0; j < a->nends * b->nends; j++)
+        shared |= a->ends[j % a->nends].open == b->ends[j / a->nends].open;
+      if (shared && !are_alike(a, b))
+        b->nends = 0;
+    }
+}
+
+
 int cgl_host_choose_loops(cgl_host_job *h) {
   const char *asked = getenv("CGRAPHLUA_HOST_KERNELS");
   bool fibers = asked && strcmp(asked, "fibers") == 0;
@@ -244,6 +269,7 @@ int cgl_host_choose_loops(cgl_host_job *h) {
     }
     cgl_text_free(&text);
   }
+  drop_unlike_ends(h->job->image);
   return status < 0 ? -1 : 0;
 }
 
