@@ -22,6 +22,7 @@
 
 #define MOST_NAMES 48
 #define MOST_ENDS 8
+#define MOST_TOKENS 256 /* of a condition or a value */
 
 typedef enum name_kind {
   NAME_STEADY, /* the same for all threads of a row */
@@ -81,7 +82,7 @@ static bool is_unknown(const reader *r, const cgl_token *at, size_t i) {
          !cgl_token_is_position(&at[i]) && !cgl_token_is_type_word(&at[i]) &&
          !cgl_token_is_known_type(&at[i]) &&
          !cgl_token_is_any(&at[i], "min", "max", "true", "false") &&
-         !(i && cgl_token_is(&at[i - 1], ".") &&
+         !(i > 1 && cgl_token_is(&at[i - 1], ".") &&
            cgl_token_is_position(&at[i - 2]));
 }
 
@@ -107,6 +108,8 @@ static bool is_operand_end(const cgl_token *at, size_t i) {
 /* Has the expression no effect?  Functions and lambdas may have. */
 static bool is_pure(const reader *r, const cgl_token *at, size_t count) {
   cgl_place place;
+  if (count > MOST_TOKENS)
+    return false;
   if (cgl_tokens_are_place(at, count, &place))
     return true;
   for (size_t i = 0; i < count; i++) {

@@ -3,6 +3,8 @@
 
 #include "compile/frontend/program.h"
 
+#define MOST_TOKENS 96 /* of a place: tokens are read in linear time */
+
 
 bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
                        const char *object) {
@@ -137,8 +139,11 @@ static bool try_product(reader *r, int depth) {
 
 static size_t read_place(const cgl_token *at, size_t count, size_t i,
                          bool widths, cgl_place *place) {
-  reader r = {
-      .at = at, .count = count, .i = i, .place = place, .widths = widths};
+  reader r = {.at = at,
+              .count = count - i < MOST_TOKENS ? count : i + MOST_TOKENS,
+              .i = i,
+              .place = place,
+              .widths = widths};
   *place = (cgl_place){0};
   if (try_product(&r, 0) && try_word(&r, "+") && try_part(&r, "threadIdx", 0))
     return r.i - i;
@@ -225,6 +230,8 @@ static bool try_letters(const cgl_token *at, size_t count, char out[8]) {
 
 bool cgl_tokens_are_place(const cgl_token *at, size_t count, cgl_place *place) {
   cgl_place outer = {0};
+  if (count > MOST_TOKENS)
+    return false;
   reader r = {.at = at, .count = count, .place = &outer};
   while (r.i < r.count &&
          read_place(at, r.count, r.i, false, place) != r.count - r.i) {
