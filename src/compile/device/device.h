@@ -177,9 +177,14 @@ extern "C" __thread char cgl_dynamic_shared[]; /* where it is used */
 CGL_INLINE bool cgl_is_small(uint3 grid, uint3 block) {
   return (unsigned long)grid.x * block.x <= 0x7fffffff;
 }
-/* Does T hold every such place? */
-template <class T>
-constexpr bool cgl_holds_places = sizeof(T) >= 4 && T(1) / T(2) == T(0);
+/* Is T a whole number that holds every such place? */
+template <class T> constexpr bool cgl_holds_places = false;
+template <> constexpr bool cgl_holds_places<int> = true;
+template <> constexpr bool cgl_holds_places<unsigned> = true;
+template <> constexpr bool cgl_holds_places<long> = true;
+template <> constexpr bool cgl_holds_places<unsigned long> = true;
+template <> constexpr bool cgl_holds_places<long long> = true;
+template <> constexpr bool cgl_holds_places<unsigned long long> = true;
 template <class... C, class T> CGL_INLINE T cgl_placed(T place) {
   if constexpr ((cgl_holds_places<C> && ...))
     if (cgl_is_small(gridDim, blockDim))
