@@ -90,8 +90,8 @@ end
 -- `try(modules, name, text)` fails where the two modules do not give the same, the first
 -- as the host device chooses or in the form `as`, the second in the form `against`
 -- ("fibers").  Fails when less than `least`, a share, have the form `form` ("loops").
--- The first ten are compiled as a user's kernels are, the others do without
--- optimizations.  A part does not depend on how many there are: another build's tests
+-- The first ten, and at night all, are compiled as a user's kernels are, the others do
+-- without optimizations.  A part does not depend on how many there are: another build's tests
 -- find it compiled.
 function M.random(t)
   local first, last_of_all, form = first_wanted, wanted or t.usual, t.form or "loops"
@@ -103,7 +103,7 @@ function M.random(t)
     for seed = first, last do texts[#texts + 1] = t.make("random" .. seed, seed, part) end
     local prelude = type(t.prelude) == "function" and t.prelude(part) or t.prelude
     local modules = M.both(prelude .. table.concat(texts, "\n"), t.against,
-      part == 1 and "-O3" or "-O0", t.as)
+      part == 1 and "-O3" or M.level, t.as)
     for seed = first, last do
       local name = "random" .. seed
       found = found + M.count(modules[1]:kernel(name), form)
