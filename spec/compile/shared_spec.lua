@@ -106,4 +106,30 @@ describe("shared memory", function()
       end
     end
   end)
+
+  -- Under t > c a compiler knows that t is 0xffffffff, and may take the address of s[t] out
+  -- of the loop: it is 16 GB from s, which no linker writes down for thread_local memory.
+  it("is written down however far from it no thread ever goes", function()
+    local source = [[
+      extern "C" __global__ void far(unsigned *out, int n) {
+        __shared__ unsigned s[64];
+        unsigned t = threadIdx.x + blockDim.x * threadIdx.y;
+        unsigned gid = blockIdx.x * blockDim.x + t;
+        unsigned c = t + 1u, u = blockIdx.x + 2u;
+        for (int i = 0; i < 6; i++) {
+          if (n > 9 || i < n)
+            atomicAdd(&out[(gid ^ (t > c ? c : gid)) % 3u], 1u);
+          else
+            s[t] += u;
+        }
+        out[1 + gid] = u;
+      }]]
+    for _, form in ipairs { "loops", "fibers" } do
+      local out = cg.zeros("uint32", 65)
+      module_as(form, source):kernel():launch(1, { 32, 2 }, out, 6)
+      local wanted = { 384 }
+      for i = 2, 65 do wanted[i] = 2 end
+      assert.same(wanted, out:download(), form)
+    end
+  end)
 end)

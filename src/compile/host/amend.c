@@ -240,7 +240,9 @@ bool cgl_host_amend(cgl_host_job *h, cgl_compile_status status) {
     return false;
   if (has_said(h, "Killed signal")) /* for want of memory, in a full machine */
     h->job->unkept = true;
-  if (has_said(h, "internal compiler error") && drop_vectors(h))
+  if ((has_said(h, "internal compiler error") ||
+       has_said(h, "relocation truncated")) &&
+      drop_vectors(h))
     return true;
   if (took_long(h) && !h->guarded) {
     h->guarded = true;

@@ -63,7 +63,7 @@ typedef struct cgl_host_job {
   char *folder, *input, *output, *depends; /* paths */
   char *dumps[2]; /* options of g++: what its passes sra and vect made */
   bool *ordered;  /* by kernel: its threads must run in order */
-  bool scalar;    /* without vectors: the compiler makes wrong ones, or fails */
+  bool scalar;    /* without what the compiler makes wrong, or fails at */
   cgl_text said;  /* by the compiler, the last time */
   cgl_text built; /* what the image was made of */
   bool built_scalar; /* and how */
