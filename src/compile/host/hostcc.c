@@ -250,8 +250,8 @@ static const char *const wide_options[] = {
 /* Of g++, where what it makes of vectors is wrong, or what it takes out of
    loops: the address of s[0xffffffff], which no thread loads from, is too far
    for the linker where s is shared memory of fibers (seen with gcc 12, 13). */
-static const char *const scalar_options[] = {
-    "-fno-tree-loop-vectorize", "-fno-move-loop-invariants", NULL};
+static const char *const scalar_options[] = {"-fno-tree-loop-vectorize",
+                                             "-fno-move-loop-invariants", NULL};
 
 static const char *const clang_options[] = {
     "-fno-color-diagnostics",  "-fno-caret-diagnostics",
