@@ -20,9 +20,9 @@ typedef CUresult (*long_row)(void *, void *, void *, void *, void *, void *,
 
 
 /* LeakSanitizer asks at exit.  What the parent's workers held when it forked is
-   no leak of a child's, which has no such threads. */
+   no leak of a child's, which has no such threads.  It finds no hidden name. */
 static bool in_child;
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) {
   return in_child;
 }

@@ -61,11 +61,11 @@ typedef struct cgl_host_job {
   cgl_job *job;
   const cgl_cxx *cxx;
   char *folder, *input, *output, *depends; /* paths */
-  char *dumps[2]; /* options of g++: what its passes sra and vect made */
-  bool *ordered;  /* by kernel: its threads must run in order */
-  bool scalar;    /* without what the compiler makes wrong, or fails at */
-  cgl_text said;  /* by the compiler, the last time */
-  cgl_text built; /* what the image was made of */
+  char *dumps[2];    /* options of g++: what its passes sra and vect made */
+  bool *ordered;     /* by kernel: its threads must run in order */
+  bool scalar;       /* without what the compiler makes wrong, or fails at */
+  cgl_text said;     /* by the compiler, the last time */
+  cgl_text built;    /* what the image was made of */
   bool built_scalar; /* and how */
   char *limit;       /* how long it may take, for the shell, or NULL */
   bool guarded; /* guards stay in their loops: to move them took too long */
