@@ -706,6 +706,30 @@ __device__ unsigned turns(unsigned x) {
   return s;
 }
 struct pair { unsigned a, b; };
+__device__ unsigned total(const unsigned *in, unsigned n, unsigned x) {
+  unsigned s = x;
+  for (unsigned k = 0; k < n % 13u; k++) s += in[(k + x) & 63u] * (k | 1u);
+  return s;
+}
+__device__ void twist(unsigned &x, unsigned n, unsigned by) {
+  for (int k = n % 11u; k > 0; k--) { x = x * 3u + by; if (x & 64u) x ^= k; }
+}
+template <class T> __device__ T sum_of(const T *in, T x, int n = 9) {
+  if (x < 5u) return x;
+  T s = 0;
+  for (int k = 0; k < (n & 15); ++k) s += in[(x + k) & 63u];
+  return s;
+}
+__device__ unsigned both(const unsigned *in, unsigned n, unsigned x) {
+  unsigned s = 0;
+  for (unsigned i = n & 3u; i < 6u + (n & 15u); i += 2u) s ^= total(in, i, x) + turns(x ^ i);
+  return s;
+}
+__device__ unsigned first(const unsigned *in, unsigned n, unsigned x) {
+  unsigned k = 0;
+  for (; k < n % 12u; k++) if (in[k] % 5u == x % 5u) break;
+  return k;
+}
 ]]
 
 --- The text of kernel `name` from a seed, without barriers.  A thread reads and
@@ -778,7 +802,7 @@ function M.plain_kernel(name, seed)
   end
   function statements(d, count, deep)
     for _ = 1, count do
-      local k = random(deep > 2 and 9 or 17)
+      local k = random(deep > 2 and 9 or 20)
       if k <= 2 then line(d, "%s %s %s;", pick(V), pick { "=", "+=", "^=", "*=" }, value(0))
       elseif k == 3 then line(d, "q.%s = %s;", pick { "a", "b" }, value(0))
       elseif k == 4 then line(d, "bump(%s, %s);", pick(V), value(1))
@@ -807,6 +831,12 @@ function M.plain_kernel(name, seed)
           statements(d + 1, 1, deep + 1)
         end
         line(d, "}")
+      elseif k >= 18 and random(3) == 0 then
+        line(d, "twist(%s, %s, %s);", pick(V), uniform(1), value(1))
+      elseif k >= 18 then
+        line(d, "%s %s %s(in, %s) + %s;", pick(V), pick { "=", "+=", "^=" },
+          pick { "total", "sum_of", "sum_of<unsigned>", "both", "first" },
+          pick { uniform(1) .. ", " .. value(1), value(1) .. ", " .. uniform(1) }, uniform(1))
       elseif k == 15 and random(2) == 0 then counts(d)
       elseif k == 15 then
         names = names + 1

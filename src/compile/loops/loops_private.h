@@ -136,7 +136,8 @@ typedef struct tree {
   int strides;  /* loops that a row of threads takes together */
   bool guarded; /* rows inside an array run without what asks for its edge */
   bool strips;  /* loops that strips take together count as SYNC_WARP */
-  bool turns;   /* and so do loops of arithmetic in the kernel's body */
+  bool turns;   /* and so do its functions', or a kernel with barriers' own
+                   loops of arithmetic */
   int turned;   /* loops that were read as such */
   const char *plain[MAX_PLAIN]; /* the `for` of those that they do not, or
                                    that are not apart */

@@ -90,12 +90,24 @@ static void exclude_loops(tree *t, row r) {
 }
 
 
-static void exclude_from(writer *w, statement *list) {
+/* So are those of the functions that were put in it. */
+static void exclude(tree *t, const statement *s) {
+  const statement *const lists[] = {s->head, s->body, s->otherwise};
+  exclude_loops(t, s->all);
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    for (const statement *in = lists[i]; in; in = in->next)
+      exclude(t, in);
+}
+
+
+/* Is there a loop that not all threads take, or all its turns? */
+static bool exclude_from(writer *w, statement *list) {
+  bool found = false;
   for (statement *s = list; s; s = s->next) {
     if (!s->sync || s->kind == STATEMENT_WARP)
       continue;
     if (s->kind == STATEMENT_BLOCK) {
-      exclude_from(w, s->body);
+      found |= exclude_from(w, s->body);
       continue;
     }
     const bool branch = s->kind == STATEMENT_IF,
@@ -106,11 +118,15 @@ static void exclude_from(writer *w, statement *list) {
         w->t->strips && !branch && (left || !same) && cgl_lanes_may(w, s);
     if (s->lanes)
       continue;
-    if (left || !same)
-      exclude_loops(w->t, s->all);
-    exclude_from(w, s->body);
-    exclude_from(w, s->otherwise);
+    if (left || !same) {
+      exclude(w->t, s);
+      found = true;
+    }
+    found |= exclude_from(w, s->head);
+    found |= exclude_from(w, s->body);
+    found |= exclude_from(w, s->otherwise);
   }
+  return found;
 }
 
 
@@ -135,14 +151,14 @@ bool cgl_strip_exclude(writer *w) {
   size_t before = t->nplain;
   if (t->why || t->failed || !(t->strips || t->turned))
     return false;
-  exclude_from(w, t->body);
-  if (t->turns && has_return(t->body))
+  const bool found = exclude_from(w, t->body);
+  if (!t->strips && has_return(t->body))
     for (const statement *s = t->body; s; s = s->next)
       exclude_loops(t, s->all);
   if (t->nplain == before) {
     if (!t->strips)
       return false;
-    if (!has_loop(t->body))
+    if (!has_loop(t->body) || found)
       cgl_tree_refuse(t, &t->kernel->name, "no loop for a strip");
     else if (has_return(t->body))
       cgl_tree_refuse(t, &t->kernel->name, "a return behind a loop");
@@ -201,9 +217,10 @@ void cgl_strip_find_guards(tree *t) {
       *at = new_guard(t, cond, "!(");
       (*at)->next = s->next;
       at = &(*at)->next;
-    } else if (s->kind == STATEMENT_IF && !s->next && !s->otherwise) {
-      *at = new_guard(t, s->cond, "(");
-      (*at)->next = s->body;
+    } else if (s->kind == STATEMENT_IF && !s->next &&
+               (!s->otherwise || !s->body)) {
+      *at = new_guard(t, s->cond, s->otherwise ? "!(" : "(");
+      (*at)->next = s->otherwise ? s->otherwise : s->body;
       at = &(*at)->next;
     } else
       return;

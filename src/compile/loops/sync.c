@@ -133,7 +133,7 @@ static unsigned unnamed_sync(tree *t, const cgl_chunk *c) {
 
 static unsigned chunk_sync(tree *t, size_t which) {
   const cgl_chunk *chunk = &t->program->chunks[which];
-  if (t->strips || which == t->kernel->chunk)
+  if ((t->strips && !t->turns) || which == t->kernel->chunk)
     return 0;
   if (t->known[which] & KNOWN)
     return t->known[which] & (KNOWN - 1);

@@ -166,6 +166,10 @@ void cgl_tree_renew(tree *t) {
   memcpy(again.leaves, t->leaves, sizeof again.leaves);
   *t = again;
   t->last = &t->variables;
+  if (t->strips) { /* functions whose loops are plain now are called */
+    memset(t->known, 0, t->program->nchunks);
+    t->known_bodies = NULL;
+  }
 }
 
 

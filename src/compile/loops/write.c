@@ -459,10 +459,10 @@ static void read_kernel(tree *t) {
     cgl_tree_refuse_unnamed(t);
   if (!t->failed && !t->why)
     t->body = cgl_tree_read(t, body);
+  if (!t->why && !t->failed && (t->turns || !t->strips))
+    cgl_tree_inline(t, &t->body);
   if (!t->why && !t->failed && t->strips)
     cgl_strip_find_guards(t);
-  else if (!t->why && !t->failed)
-    cgl_tree_inline(t, &t->body);
   if (!t->why && !t->failed) {
     cgl_tree_mark(t, t->body);
     cgl_values_find(t);
@@ -513,7 +513,7 @@ static bool has_index(const tree *t, bool folds) {
 }
 
 
-/* 2: only without the loops of arithmetic that were turned. */
+/* 2: only without the loops that were turned of arithmetic, or of functions. */
 static int loops_write(cgl_program *program, const cgl_signature *kernel,
                        const cgl_loops_style *style, bool turns,
                        cgl_arena *arena, cgl_text *out, const char **why,
@@ -570,17 +570,16 @@ static int loops_write(cgl_program *program, const cgl_signature *kernel,
   cgl_text_free(&second);
   *why = t.why;
   *line = t.line;
-  return failed ? -1 : t.why && t.turned ? 2 : t.why != NULL;
+  return failed ? -1 : t.why && (t.turned || t.strips) ? 2 : t.why != NULL;
 }
 
 
 int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
                     const cgl_loops_style *style, cgl_arena *arena,
                     cgl_text *out, const char **why, int *line) {
-  const bool turns = !style->strips && !style->strided;
-  const int status =
-      loops_write(program, kernel, style, turns, arena, out, why, line);
-  return status == 2
-             ? loops_write(program, kernel, style, false, arena, out, why, line)
-             : status;
+  int status = loops_write(program, kernel, style, !style->strided, arena, out,
+                           why, line);
+  if (status == 2)
+    status = loops_write(program, kernel, style, false, arena, out, why, line);
+  return status == 2 ? 1 : status;
 }
