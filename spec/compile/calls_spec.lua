@@ -27,6 +27,17 @@ __device__ void prefix(unsigned &v, unsigned part[N], const unsigned table[2]) {
   v += part[0] + table[1];
   __syncthreads();
 }
+__device__ void placed(unsigned t[][17], unsigned v) {
+  t[threadIdx.x & 3][threadIdx.x / 4] = v;
+  __syncthreads();
+}
+__device__ unsigned row(const unsigned (*t)[17], unsigned (&u)[4][17], int k) {
+  unsigned v = t[threadIdx.x & 3][(k + threadIdx.x) & 7];
+  __syncthreads();
+  u[threadIdx.x & 3][threadIdx.x / 4] += v;
+  placed(u, u[threadIdx.x & 3][threadIdx.x / 4] + 1u);
+  return v;
+}
 __device__ unsigned early(unsigned v, unsigned f) {
   if (f > 5u) return v;
   v += __shfl_xor_sync(~0u, v, 1);
@@ -304,6 +315,14 @@ local bodies = {
   "for (int k = 0; k < 4; k++) if (k > 1 && summed(in[t] + k) % 5u < f) out[t] += k;",
   "if (t < 32 && f != 3u && __any_sync(~0u, in[t] % 7u == f)) { out[t] = 4u; } out[t] += 1u;",
   "if (f > 1u) { if (f < 6u && twice(f) > 5u && twice(t) > 9u) out[t] = 5u; } else out[t] = 7u;",
+  -- rows of shared memory
+  "__shared__ unsigned table[4][17]; placed(table, t * f); out[t] = row(table, table, f) + table[t & 3][t / 4 ^ 1];",
+  -- a reference to one of many, which others say
+  "unsigned l[4] = {}; for (int r = 0; r < f; r++) { __syncthreads(); unsigned &q = l[(r + 1) & 3]; "
+    .. "q += in[t] + r; __syncthreads(); } out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
+  "unsigned l[4] = {}; for (int r = 0; r < f; r++) { __syncthreads(); "
+    .. "const unsigned &q = (l)[min(r, 3)]; l[r & 3] += q + t; __syncthreads(); } "
+    .. "out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
   -- classes that point into themselves
   "own v(f), w = own(t); auto u = own(t + 1); own q{f}; __syncthreads(); v.a += 3; w.a += 4; "
     .. "u.a += 5; q.a += 6; __syncthreads(); out[t] = v.me->a + w.me->a * 3 + u.me->a + q.me->a;",

@@ -112,6 +112,45 @@ extern "C" __global__ void convolution(const float *x, const float *k, float *y,
     }
   y[j * n + i] = s;
 }
+__device__ float dot_of(const float *A, const float *B, int row, int col, int n) {
+  float sum = 0.f;
+  for (int k = 0; k < n; k++) sum += A[row * n + k] * B[k * n + col];
+  return sum;
+}
+extern "C" __global__ void dots(const float *A, const float *B, float *C, int n) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < n && col < n) C[row * n + col] = dot_of(A, B, row, col, n);
+}
+template <class T> __device__ void column(const T *x, T *y, int n) {
+  int c = threadIdx.x + blockIdx.x * blockDim.x;
+  if (c >= n) return;
+  T s = 0;
+  for (int r = 0; r < n; r++) s += x[r * n + c];
+  if (blockIdx.y == 0 && threadIdx.y == 0) y[c] = s;
+}
+extern "C" __global__ void column_of(const float *x, const float *, float *y, int n) {
+  column<float>(x, y, n);
+}
+__device__ float upto(const float *x, int c, int most) {
+  float s = 0;
+  for (int r = 0; r < most; r++) s += x[r];
+  return s;
+}
+extern "C" __global__ void headed(const float *x, const float *k, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x, j = threadIdx.y + blockIdx.y * blockDim.y;
+  if (i >= n || j >= n) return;
+  float s = 0;
+  for (int m = 0; m < n; m++) s += k[m * n + i];
+  for (int m = 0; m < (int)upto(x, i, i % 5) % 7; m++) s += 1.f;
+  y[j * n + i] = s;
+}
+extern "C" __global__ void some(const float *x, const float *k, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x, j = threadIdx.y + blockIdx.y * blockDim.y;
+  if (i >= n || j >= n) return;
+  float s = x[i];
+  if (s > 4.f) s = upto(k, i, n);
+  y[j * n + i] = s;
+}
 extern "C" __global__ void gaps(const float *x, const float *k, float *y, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x, j = threadIdx.y + blockIdx.y * blockDim.y;
   if (i % 7 == 3 || i >= n || j >= n) return;
@@ -250,6 +289,7 @@ extern "C" __global__ void place_sums(const float *x, const float *, float *y, i
 
   it("runs in the form that suits it, with the results of plain threads", function()
     local wanted = { product = "strips", columns = "strips", convolution = "strips",
+      dots = "strips", column_of = "strips", headed = "strips", some = "loop",
       gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop",
       whiles = "loops", outside = "loops", older = "loops", copies = "loop",
       copies_whole = "loops", skips = "loop", hides = "loop", behind = "loop",

@@ -89,6 +89,55 @@ describe("a kernel's variables", function()
     end
   end)
 
+  it("hide others as long as the statement whose header they stand in", function()
+    for _, body in ipairs {
+      "if (unsigned v = t & 1) { x[t + 32] = v; } else { v = 2; x[t + 32] = v; }",
+      "if (unsigned v = t & 1) x[t + 32] = v; v += 3;",
+      "if (unsigned v = t & 1) x[t + 32] = v; else v = 2;",
+      "if (unsigned k = s[t ^ 1]; k & 1) { v += k; } else if (unsigned v = k & 2) {} "
+        .. "else { v ^= k; x[t + 32] = v; }",
+      "if (float v = t & 1) {} else if (v == 0) { v = 2.5f; x[t + 32] = v * 2; }",
+      "if (unsigned v = s[t ^ 1] & 1; v) { x[t + 32] = v; } else { v += 2; x[t + 32] += v; }",
+      "if (unsigned a = 3, v = t & 1; a > v) x[t + 32] += v; else v = 4; v++;",
+      "if (bool v = t & 1) s[t] = 3; else if (bool y = !v) s[t] = y + 2 * v; else s[t] = 9;",
+      "while (unsigned v = s[t] & 7) { s[t] -= v & 1 ? 1 : 2; if (v == 4) break; }",
+      "for (; unsigned v = s[t] & 7;) s[t] -= v & 1 ? 1 : 2; v++;",
+      "switch (unsigned v = s[t] & 3) { case 1: s[t] += v; break; case 2: v = 9; s[t] += v; } v++;",
+    } do
+      assert_loops(([[
+        extern "C" __global__ void k(unsigned *x, const int n) {
+          __shared__ unsigned s[32];
+          unsigned t = threadIdx.x, v = t;
+          s[t] = t;
+          __syncthreads();
+          %s
+          __syncthreads();
+          x[t] = v + s[t ^ 1] * 64;
+        }]]):format(body), 32, 5)
+    end
+  end)
+
+  it("may have the names of kernels", function()
+    local module = module_as(nil, [[
+      extern "C" __global__ void sum(float *y) {
+        __shared__ float s[32]; s[threadIdx.x] = y[threadIdx.x];
+        __syncthreads();
+        y[threadIdx.x] = s[threadIdx.x ^ 1];
+      }
+      extern "C" __global__ void i(float *y) { __syncthreads(); *y = 1.f; }
+      extern "C" __global__ void columns(float *y, const float *x, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        float sum = 0;
+        for (int k = 0; k < n; k++) sum += x[k * 32 + i];
+        y[i] = sum;
+      }]])
+    assert.equal("strips", (module:kernel("columns"):form()))
+    assert.equal("loops", (module:kernel("sum"):form()))
+    local y, x = cg.zeros("float", 32), cg.full("float", 96, 2)
+    module:kernel("columns"):launch(1, 32, y, x, 3)
+    assert.same({ 6, 6 }, { y:download()[1], y:download()[32] })
+  end)
+
   it("are common where functions of what is common are all they are", function()
     assert_loops([[
       extern "C" __global__ void k(unsigned *x, const int n) {

@@ -381,11 +381,25 @@ static bool is_side_by_side(const cgl_token *a, const cgl_token *b) {
 }
 
 
+/* Does the chunk declare the kernel? */
+static bool is_of(const cgl_chunk *c, const cgl_declared *k) {
+  bool kernel = false;
+  for (size_t i = 0; i + 1 < c->count && !cgl_token_is(&c->at[i], "{"); i++) {
+    kernel |= cgl_token_is(&c->at[i], "__global__");
+    if (kernel && cgl_token_same(&c->at[i], &k->name) &&
+        cgl_token_is_any(&c->at[i + 1], "(", "<"))
+      return true;
+  }
+  return false;
+}
+
+
 /* Has a template another text for some of its arguments? */
 static bool has_other_text(const cgl_program *p, const cgl_declared *k) {
-  size_t chunk;
-  return k->is_template && (!cgl_reach_chunk(p, &k->name, 0, &chunk) ||
-                            cgl_reach_chunk(p, &k->name, 1, &chunk));
+  size_t n = 0;
+  for (size_t i = 0; i < p->nchunks && k->is_template; i++)
+    n += is_of(&p->chunks[i], k);
+  return n > 1;
 }
 
 

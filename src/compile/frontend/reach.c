@@ -137,7 +137,7 @@ static void add_name(cgl_program *p, const cgl_token *name, size_t chunk) {
 
 /* Every name by which the chunk can be reached: all that stand in a record
    or alias, but for what its functions take and do; what a function or variable
-   declares otherwise. */
+   declares otherwise.  A kernel is not called: who has its name is another. */
 static void add_names(cgl_program *p, size_t which) {
   const cgl_chunk *chunk = &p->chunks[which];
   bool inside = false, called = false; /* (...) since a member began */
@@ -157,7 +157,7 @@ static void add_names(cgl_program *p, size_t which) {
       called &= !cgl_token_is_any(t, ";", "{", "}");
     } else if (is_declared(chunk->at, chunk->count, i))
       add_name(p, t, which);
-    else if (cgl_token_is(t, "{"))
+    else if (cgl_token_is_any(t, "{", "__global__"))
       return;
     else if (cgl_token_is(t, "(")) {
       i = cgl_tokens_close(chunk->at, chunk->count, i);

@@ -365,10 +365,51 @@ static size_t drop_reference(row parameter, size_t n) {
 }
 
 
+/* The name of a parameter that is rows, as float a[][32], float (*a)[32] or
+   float (&a)[8][32], or that refers to an array; NULL of others. */
+static const cgl_token *rows_name(row p) {
+  size_t open = 0;
+  while (open < p.n && !cgl_token_is(&p.at[open], "["))
+    open++;
+  if (open < 2 || open >= p.n)
+    return NULL;
+  const cgl_token *before = &p.at[open - 1];
+  if (before->kind == CGL_TOKEN_NAME) {
+    const size_t close = cgl_tokens_close(p.at, p.n, open);
+    return close < p.n && cgl_token_is(&p.at[close], "[") ? before : NULL;
+  }
+  return open > 4 && cgl_token_is(before, ")") &&
+                 before[-1].kind == CGL_TOKEN_NAME &&
+                 cgl_token_is_any(&before[-2], "*", "&") &&
+                 cgl_token_is(&before[-3], "(")
+             ? before - 1
+             : NULL;
+}
+
+
+/* Is the name given to nothing, nor asked for its size? */
+static bool is_fixed(row body, const cgl_token *name) {
+  for (size_t i = 0; i < body.n; i++)
+    if (cgl_token_is(&body.at[i], "sizeof") ||
+        (cgl_tree_is_name(body, i) && cgl_token_same(&body.at[i], name) &&
+         ((i + 1 < body.n && cgl_token_is_assignment(&body.at[i + 1])) ||
+          (i && cgl_tree_is_step(&body.at[i - 1])))))
+      return false;
+  return true;
+}
+
+
 /* A parameter as a variable that begins with the argument, or as another name
-   of the variable that it refers to. */
+   of the variable that it refers to, or whose rows it is given. */
 static void bind_parameter(tree *t, row parameter, row argument, row body,
                            statement ***tail) {
+  const cgl_token *rows = rows_name(parameter);
+  const variable *all =
+      rows && argument.n == 1 ? cgl_tree_find(t, argument.at) : NULL;
+  if (all && all->shared && all->dims.n && is_fixed(body, rows)) {
+    cgl_inline_rename(body, rows, argument.at);
+    return;
+  }
   size_t n = parameter.n;
   const bool array = n > 3 && cgl_token_is(&parameter.at[n - 1], "]");
   while (array && n > 1 && !cgl_token_is(&parameter.at[n - 1], "["))

@@ -398,16 +398,35 @@ static bool is_declaration(tree *t, row r) {
 }
 
 
+/* The `if`, `for` or the like in whose header the declaration at i stands, or
+   r.n. */
+static size_t header_of(row r, size_t i) {
+  size_t depth = 0;
+  for (size_t k = i; k-- > 1;)
+    if (cgl_token_is_any(&r.at[k], ")", "]", "}"))
+      depth++;
+    else if (depth)
+      depth -= cgl_token_is_any(&r.at[k], "(", "[", "{");
+    else if (cgl_token_is_any(&r.at[k], "(", "{", "[")) {
+      k -= 1 + (k > 1 && cgl_token_is(&r.at[k - 1], "constexpr"));
+      const bool header = cgl_token_is_any(&r.at[k], "if", "for", "while") ||
+                          cgl_token_is(&r.at[k], "switch");
+      return header ? k : r.n;
+    }
+  return r.n;
+}
+
+
 /* Past what the declaration at i hides its name in: the rest of its block, or
-   the loop whose header it stands in. */
+   the statement whose header it stands in. */
 static size_t hidden_end(row r, size_t i) {
   size_t k = i;
   while (k && (r.at[k - 1].kind == CGL_TOKEN_NAME ||
                cgl_token_is_any(&r.at[k - 1], "*", "&", "::")))
     k--;
-  if (k > 1 && cgl_token_is(&r.at[k - 1], "(") &&
-      cgl_token_is(&r.at[k - 2], "for"))
-    return cgl_tree_end(r, k - 2);
+  const size_t header = header_of(r, i);
+  if (header < r.n)
+    return cgl_tree_end(r, header);
   if (k && cgl_token_is_any(&r.at[k - 1], "(", ",")) {
     /* a lambda's parameter */
     for (k = i; k < r.n && !cgl_token_is_any(&r.at[k], ")", ";", "{");)

@@ -64,13 +64,19 @@ bool cgl_values_is_pure_call(const tree *t, const cgl_token *name) {
 }
 
 
-/* Is the value of a reference the variable, or a part of it? */
+/* Is the value of a reference the variable, or a part of it?  It is no place
+   among others. */
 static bool is_referred(row value, const cgl_token *name) {
   for (size_t i = 1; i < value.n; i++)
-    if (cgl_tree_is_name(value, i) && cgl_token_same(&value.at[i], name) &&
-        cgl_token_is_any(&value.at[i - 1], "=", "(", "{", "?", ":", "++",
-                         "--") &&
-        !(i + 1 < value.n && cgl_token_is_any(&value.at[i + 1], "[", "->")))
+    if (cgl_token_is(&value.at[i], "[") &&
+        (value.at[i - 1].kind == CGL_TOKEN_NAME ||
+         cgl_token_is_any(&value.at[i - 1], ")", "]")))
+      i = cgl_tokens_close(value.at, value.n, i) - 1;
+    else if (cgl_tree_is_name(value, i) && cgl_token_same(&value.at[i], name) &&
+             cgl_token_is_any(&value.at[i - 1], "=", "(", "{", "?", ":", "++",
+                              "--") &&
+             !(i + 1 < value.n &&
+               cgl_token_is_any(&value.at[i + 1], "[", "->")))
       return true;
   return false;
 }
