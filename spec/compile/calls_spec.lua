@@ -316,10 +316,11 @@ local bodies = {
   "if (t < 32 && f != 3u && __any_sync(~0u, in[t] % 7u == f)) { out[t] = 4u; } out[t] += 1u;",
   "if (f > 1u) { if (f < 6u && twice(f) > 5u && twice(t) > 9u) out[t] = 5u; } else out[t] = 7u;",
   -- rows of shared memory
-  "__shared__ unsigned table[4][17]; placed(table, t * f); out[t] = row(table, table, f) + table[t & 3][t / 4 ^ 1];",
+  "__shared__ unsigned table[4][17]; placed(table, t * f); "
+    .. "out[t] = row(table, table, f) + table[t & 3][t / 4 ^ 1];",
   -- a reference to one of many, which others say
-  "unsigned l[4] = {}; for (int r = 0; r < f; r++) { __syncthreads(); unsigned &q = l[(r + 1) & 3]; "
-    .. "q += in[t] + r; __syncthreads(); } out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
+  "unsigned l[4] = {}; for (int r = 0; r < f; r++) { __syncthreads(); "
+    .. "unsigned &q = l[(r + 1) & 3]; q += in[t] + r; __syncthreads(); } out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
   "unsigned l[4] = {}; for (int r = 0; r < f; r++) { __syncthreads(); "
     .. "const unsigned &q = (l)[min(r, 3)]; l[r & 3] += q + t; __syncthreads(); } "
     .. "out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
