@@ -67,6 +67,19 @@ extern "C" __global__ void matmul(const float *A, const float *B, float *C, int 
     C[row * n + col] = sum;
   }
 }
+//@ products
+__device__ float product_of(const float *A, const float *B, int row, int col, int n) {
+  float sum = 0.0f;
+  for (int k = 0; k < n; k++)
+    sum += A[row * n + k] * B[k * n + col];
+  return sum;
+}
+extern "C" __global__ void products(const float *A, const float *B, float *C, int n) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < n && col < n)
+    C[row * n + col] = product_of(A, B, row, col, n);
+}
 //@ columns
 extern "C" __global__ void columns(const float *x, float *y, int n) {
   int c = blockIdx.x * blockDim.x + threadIdx.x;

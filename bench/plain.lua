@@ -114,6 +114,8 @@ cg.stream():use(function()
   local pz = pointer(z)
   line("matmul", 0.1, { 384 / 16, 384 / 16 }, { 16, 16 }, { x, y, z, 384 },
     function() floor.floor_matmul(px, py, pz, 384) end)
+  line("products", 0.1, { 384 / 16, 384 / 16 }, { 16, 16 }, { x, y, z, 384 },
+    function() floor.floor_matmul(px, py, pz, 384) end)
   line("columns", 0.5, 512 / 64, 64, { x, y, 512 }, function() floor.floor_columns(px, py, 512) end)
   line("convolution", 0.5, { 512 / 16, 512 / 16 }, { 16, 16 }, { x, z, y, 512, 2 },
     function() floor.floor_convolution(px, pz, py, 512, 2) end)

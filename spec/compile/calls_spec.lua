@@ -320,7 +320,8 @@ local bodies = {
     .. "out[t] = row(table, table, f) + table[t & 3][t / 4 ^ 1];",
   -- a reference to one of many, which others say
   "unsigned l[4] = {}; for (int r = 0; r < f; r++) { __syncthreads(); "
-    .. "unsigned &q = l[(r + 1) & 3]; q += in[t] + r; __syncthreads(); } out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
+    .. "unsigned &q = l[(r + 1) & 3]; q += in[t] + r; __syncthreads(); } "
+    .. "out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
   "unsigned l[4] = {}; for (int r = 0; r < f; r++) { __syncthreads(); "
     .. "const unsigned &q = (l)[min(r, 3)]; l[r & 3] += q + t; __syncthreads(); } "
     .. "out[t] = l[0] + l[1] * 3u + l[2] * 5u + l[3] * 7u;",
