@@ -144,6 +144,16 @@ extern "C" __global__ void headed(const float *x, const float *k, float *y, int 
   for (int m = 0; m < (int)upto(x, i, i % 5) % 7; m++) s += 1.f;
   y[j * n + i] = s;
 }
+__device__ float advance(float &s, int n) {
+  for (int k = 0; k < n; k++) s += k;
+  return s;
+}
+extern "C" __global__ void sequence(const float *x, const float *, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x, j = threadIdx.y + blockIdx.y * blockDim.y;
+  if (i >= n || j >= n) return;
+  float s = x[i];
+  y[j * n + i] = advance(s, n) - 2.f * advance(s, n);
+}
 extern "C" __global__ void some(const float *x, const float *k, float *y, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x, j = threadIdx.y + blockIdx.y * blockDim.y;
   if (i >= n || j >= n) return;
@@ -290,6 +300,7 @@ extern "C" __global__ void place_sums(const float *x, const float *, float *y, i
   it("runs in the form that suits it, with the results of plain threads", function()
     local wanted = { product = "strips", columns = "strips", convolution = "strips",
       dots = "strips", column_of = "strips", headed = "strips", some = "loop",
+      sequence = "loop",
       gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop",
       whiles = "loops", outside = "loops", older = "loops", copies = "loop",
       copies_whole = "loops", skips = "loop", hides = "loop", behind = "loop",

@@ -530,6 +530,9 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
                     (int)call.length, call.text);
     return;
   }
+  cgl_order_check_call(t, *r, i, end, parameters, n);
+  if (t->why)
+    return;
   for (size_t k = 0; k < n; k++)
     name_lambda(t, &args[k], tail);
   for (variable *v = t->variables; v && !lambda; v = v->next) {
@@ -597,49 +600,6 @@ static size_t find_call(tree *t, row r) {
 }
 
 
-/* The call at i is made first: is that the same? */
-static void check_order(tree *t, row r, size_t i, size_t end) {
-  size_t changes = 0;
-  for (size_t k = 0; k < r.n; k++) {
-    const cgl_token *x = &r.at[k];
-    if (k == i) {
-      k = end - 1;
-      continue;
-    }
-    changes += cgl_token_is_assignment(x);
-    if (changes > 1 || cgl_token_is_any(x, "++", "--"))
-      cgl_tree_refuse(t, x,
-                      "a statement that synchronizes and changes more than "
-                      "one variable");
-    if (k > i)
-      continue;
-    if (cgl_token_is_any(x, "(", "[", "{")) {
-      size_t close = cgl_tokens_close(r.at, r.n, k);
-      if (close <= i) {
-        for (size_t j = k; j < close; j++)
-          changes += cgl_token_is_assignment(&r.at[j]);
-        k = close - 1;
-      }
-    } else if (cgl_token_is_any(x, "&&", "||", "?"))
-      cgl_tree_refuse(t, x, "an operation of several threads behind '%.*s'",
-                      (int)x->length, x->text);
-  }
-}
-
-
-/* A comma that is not between arguments, nor in the call. */
-static bool has_comma(row r, size_t call, size_t end) {
-  for (size_t i = 0; i < r.n;)
-    if (i == call)
-      i = end;
-    else if (cgl_token_is(&r.at[i], ","))
-      return true;
-    else
-      i = cgl_tokens_past(r.at, r.n, i);
-  return false;
-}
-
-
 static void hoist(tree *t, row *r, statement ***tail) {
   for (int steps = 0; steps < 64 && !t->why && !t->failed; steps++) {
     size_t i = find_call(t, *r);
@@ -656,9 +616,7 @@ static void hoist(tree *t, row *r, statement ***tail) {
       return;
     }
     size_t end = cgl_tokens_close(r->at, r->n, open);
-    check_order(t, *r, i, end);
-    if (has_comma(*r, i, end))
-      cgl_tree_refuse(t, x, "an operation of several threads beside a comma");
+    cgl_order_check(t, *r, i, end);
     if (t->why)
       return;
     if (is_barrier_word(x))

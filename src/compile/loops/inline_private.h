@@ -1,5 +1,5 @@
 /* What is put in place of a call of a function that synchronizes (inline.c,
-   templates.c). */
+   order.c, templates.c). */
 #ifndef CGL_COMPILE_LOOPS_INLINE_PRIVATE_H
 #define CGL_COMPILE_LOOPS_INLINE_PRIVATE_H
 
@@ -25,6 +25,12 @@ void cgl_inline_rename_in(function *f, const cgl_token *was,
 
 /* The lambda that the row names and nothing else, or NULL. */
 variable *cgl_inline_lambda(const tree *t, row r);
+
+/* Refuses a statement in which what is done at r[i..end) is not the same when
+   it is done first; when it is a call, with n parameters.  (order.c) */
+void cgl_order_check(tree *t, row r, size_t i, size_t end);
+void cgl_order_check_call(tree *t, row r, size_t i, size_t end,
+                          const row *parameters, size_t n);
 
 /* Gives the template's parameters names of the kernel: of the arguments
    `given` that are written at the call, or that its n `args` decide.  Appends
