@@ -530,7 +530,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
                     (int)call.length, call.text);
     return;
   }
-  cgl_order_check_call(t, *r, i, end, parameters, n);
+  cgl_inline_check_call(t, *r, i, end, parameters, n);
   if (t->why)
     return;
   for (size_t k = 0; k < n; k++)
@@ -616,7 +616,7 @@ static void hoist(tree *t, row *r, statement ***tail) {
       return;
     }
     size_t end = cgl_tokens_close(r->at, r->n, open);
-    cgl_order_check(t, *r, i, end);
+    cgl_inline_check(t, *r, i, end);
     if (t->why)
       return;
     if (is_barrier_word(x))

@@ -28,9 +28,9 @@ variable *cgl_inline_lambda(const tree *t, row r);
 
 /* Refuses a statement in which what is done at r[i..end) is not the same when
    it is done first; when it is a call, with n parameters.  (order.c) */
-void cgl_order_check(tree *t, row r, size_t i, size_t end);
-void cgl_order_check_call(tree *t, row r, size_t i, size_t end,
-                          const row *parameters, size_t n);
+void cgl_inline_check(tree *t, row r, size_t i, size_t end);
+void cgl_inline_check_call(tree *t, row r, size_t i, size_t end,
+                           const row *parameters, size_t n);
 
 /* Gives the template's parameters names of the kernel: of the arguments
    `given` that are written at the call, or that its n `args` decide.  Appends

@@ -47,7 +47,7 @@ static bool has_comma(row r, size_t call, size_t end) {
 }
 
 
-void cgl_order_check(tree *t, row r, size_t i, size_t end) {
+void cgl_inline_check(tree *t, row r, size_t i, size_t end) {
   check_changes(t, r, i, end);
   if (has_comma(r, i, end))
     cgl_tree_refuse(t, &r.at[i],
@@ -101,8 +101,8 @@ static bool has_other(const tree *t, row r, size_t i, size_t end) {
 }
 
 
-void cgl_order_check_call(tree *t, row r, size_t i, size_t end,
-                          const row *parameters, size_t n) {
+void cgl_inline_check_call(tree *t, row r, size_t i, size_t end,
+                           const row *parameters, size_t n) {
   if (t->strips && may_change(parameters, n) && has_other(t, r, i, end))
     cgl_tree_refuse(t, &r.at[i],
                     "a call of '%.*s', which may change what stands beside it",
