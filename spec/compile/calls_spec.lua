@@ -1,5 +1,6 @@
 -- Functions that synchronize, and what is called by a macro's name, on the host device:
 -- in loops they do what they do in fibers.
+local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
 local forms = dofile(here .. "/../support/forms.lua")
@@ -487,5 +488,54 @@ __device__ O &operator>>(O &o, unsigned &z) { z = o.v + threadIdx.x; return o; }
     local form, why = forms.module_as(nil, "#define again again\n" .. kernel("k",
       "const unsigned again = f; __syncthreads(); out[t] = again;")):kernel("k"):form()
     assert.same({ "fibers", "'again'" }, { form, why })
+  end)
+
+  -- Each gives y[i], with n = 40.
+  it("are those that C++ calls", function()
+    local sum = "{ T s = 0; for (int i = 0; i < n; i++) s += v%s; return s; }"
+    local looped = "template <class T> __device__ T g(T v, int n) " .. sum:format ""
+    local place = "int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = "
+    local synced = "template <class T> __device__ T g(T v, int n) { __syncthreads(); return v; }"
+    for _, case in ipairs {
+      { 5, synced .. "template <> __device__ float g<float>(float v, int n) "
+        .. "{ __syncthreads(); return v + 1; }", "y[threadIdx.x] = g(1.f, n) + g<float>(2.f, n);" },
+      { 14, looped .. "template <> __device__ float g<float>(float v, int n) { return 7; }",
+        place .. "g(1.f, n) + g<float>(2.f, n);" },
+      { 49, looped .. "__device__ float g(double v, int n) { return 9; }",
+        place .. "g(1.0, n) + g(1.f, n);" },
+      { 400, "namespace a { __device__ float w = 5; template <class T> __device__ T g(T v, int n) "
+        .. sum:format " * w" .. " } __device__ float w = 1; using a::g;", place .. "g(2.f, n);" },
+      { 80, "namespace a { " .. looped .. " } using a::g;", place .. "g(2.f, n);" },
+    } do
+      for _, form in ipairs { "loops", "fibers" } do
+        local y = cg.zeros("float", 64)
+        forms.module_as(form, case[2] .. " __global__ void k(float *y, int n) {" .. case[3] .. "}")
+          :kernel():launch(1, 64, y, 40)
+        assert.same({ case[1], case[1] }, { y:download()[1], y:download()[64] }, case[2])
+      end
+    end
+  end)
+
+  it("and kernels have the text that their template has for them", function()
+    for _, case in ipairs {
+      { "loop", "y[threadIdx.x] = 2;" },
+      { "fibers", "__shared__ float s[64]; s[threadIdx.x] = 2; __syncthreads(); "
+        .. "y[threadIdx.x] = s[threadIdx.x ^ 1];" },
+    } do
+      local module = cg.module { expressions = { "k<float>", "k<int>" }, source = [[
+        template <class T> __global__ void k(T *y, int n) {
+          int i = blockIdx.x * blockDim.x + threadIdx.x;
+          T sum = 0;
+          for (int k = 0; k < n; k++) sum += y[k * 64 + i];
+          y[i] = sum + 1;
+        }
+        template <> __global__ void k<float>(float *y, int n) {]] .. case[2] .. "}" }
+      for type, value in pairs { int32 = 1, float = 2 } do
+        local k, y = module:kernel(("k<%s>"):format(type:gsub("32", ""))), cg.zeros(type, 128)
+        assert.equal(case[1], (k:form()))
+        k:launch(1, 64, y, 2)
+        assert.same({ value, value, 0 }, { y:download()[1], y:download()[64], y:download()[65] })
+      end
+    end
   end)
 end)

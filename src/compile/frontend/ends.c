@@ -381,28 +381,6 @@ static bool is_side_by_side(const cgl_token *a, const cgl_token *b) {
 }
 
 
-/* Does the chunk declare the kernel? */
-static bool is_of(const cgl_chunk *c, const cgl_declared *k) {
-  bool kernel = false;
-  for (size_t i = 0; i + 1 < c->count && !cgl_token_is(&c->at[i], "{"); i++) {
-    kernel |= cgl_token_is(&c->at[i], "__global__");
-    if (kernel && cgl_token_same(&c->at[i], &k->name) &&
-        cgl_token_is_any(&c->at[i + 1], "(", "<"))
-      return true;
-  }
-  return false;
-}
-
-
-/* Has a template another text for some of its arguments? */
-static bool has_other_text(const cgl_program *p, const cgl_declared *k) {
-  size_t n = 0;
-  for (size_t i = 0; i < p->nchunks && k->is_template; i++)
-    n += is_of(&p->chunks[i], k);
-  return n > 1;
-}
-
-
 /* `if (condition) return;` goes on; `if (condition) ...` that is the rest
    ends the search.  True when it is an end. */
 static bool try_end(reader *r, cgl_end *out) {
@@ -481,8 +459,7 @@ int cgl_program_find_ends(cgl_program *p, const cgl_declared *k,
   cgl_end found[MOST_ENDS];
   size_t n = 0, body;
   if (s->features & (CGL_USES_BARRIER | CGL_USES_SHARED | CGL_NEEDS_THREADS) ||
-      !(s->features & CGL_USES_INDEX) || has_other_text(p, k) ||
-      !try_parameters(&r, k, s))
+      !(s->features & CGL_USES_INDEX) || !try_parameters(&r, k, s))
     return 0;
   body = (size_t)(k->parameters + k->nparameters - r.at);
   while (body < r.count && !cgl_token_is(&r.at[body], "{"))

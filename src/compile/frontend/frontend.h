@@ -58,6 +58,7 @@ typedef struct cgl_signature {
   int line;             /* of the kernel's name in the script */
   uint32_t max_threads; /* of __launch_bounds__, 0 when absent */
   unsigned features;    /* CGL_USES_*, CGL_NEEDS_* */
+  bool specialised; /* a template that has another text, too: whose is it? */
   cgl_stride_loop loop; /* valid as long as the program and the source */
   cgl_end *ends;        /* likewise */
   size_t nends;

@@ -451,6 +451,7 @@ static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
       (cgl_chunk){.at = at,
                   .count = count,
                   .header = header_of(p, at),
+                  .scope = scope,
                   .record = record || cgl_token_is(at, "typedef"),
                   .operators = has_word(at, count, "operator")};
 }

@@ -13,6 +13,7 @@ typedef struct cgl_chunk {
   const cgl_token *at;
   size_t count;
   size_t header;     /* tokens of template <...> in front of it */
+  const char *scope; /* "ns::" or "" */
   unsigned features; /* of its own tokens */
   bool record;       /* struct, class, union: everything in it is a name */
   bool operators;    /* defines an operator, which is called without a name */
@@ -142,6 +143,10 @@ unsigned cgl_reach_features(cgl_program *program, size_t chunk,
 /* The nth declaration that introduces the name; false past the last. */
 bool cgl_reach_chunk(const cgl_program *program, const cgl_token *name,
                      size_t nth, size_t *chunk);
+
+/* Has the chunk another text of the template, for some of its arguments? */
+bool cgl_reach_specialises(const cgl_program *program, size_t chunk,
+                           const cgl_declared *kernel);
 
 /* Might the token of a row be expanded where it is written again? */
 bool cgl_program_expands(const cgl_program *program, const cgl_token *row,

@@ -205,6 +205,22 @@ bool cgl_reach_chunk(const cgl_program *p, const cgl_token *name, size_t nth,
 }
 
 
+bool cgl_reach_specialises(const cgl_program *p, size_t which,
+                           const cgl_declared *kernel) {
+  const cgl_chunk *c = &p->chunks[which];
+  bool global = false;
+  if (!kernel->is_template || c->header != 3) /* template < > */
+    return false;
+  for (size_t i = 0; i + 1 < c->count && !cgl_token_is(&c->at[i], "{"); i++) {
+    global |= cgl_token_is(&c->at[i], "__global__");
+    if (global && cgl_token_same(&c->at[i], &kernel->name) &&
+        cgl_token_is(&c->at[i + 1], "<"))
+      return cgl_token_is(&c->at[c->count - 1], "}");
+  }
+  return false;
+}
+
+
 bool cgl_reach_declares(const cgl_program *p, const cgl_token *name) {
   size_t i = first_name(p, name);
   return i < p->nnames && !compare_tokens(p->names[i].name, name);

@@ -60,8 +60,15 @@ static int fill_signature(cgl_program *p, const cgl_declared *k,
   out->aliases = aliases;
   out->max_threads = read_bounds(k, aliases);
   out->features = cgl_reach_features(p, k->chunk, NULL);
+  for (size_t i = 0; i < p->nchunks; i++)
+    if (cgl_reach_specialises(p, i, k)) {
+      out->features |= cgl_reach_features(p, i, NULL);
+      out->specialised = true;
+    }
   if (!out->name || read_parameters(k, aliases, arena, out) != 0)
     return -1;
+  if (out->specialised)
+    return 0;
   cgl_program_find_loop(p, k, aliases, arena, out);
   return cgl_program_find_ends(p, k, aliases, arena, out);
 }

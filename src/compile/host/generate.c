@@ -250,8 +250,9 @@ int cgl_host_choose_loops(cgl_host_job *h) {
     cgl_text text = {0};
     if (fibers || plain)
       s->nends = 0;
-    const char *why = fibers    ? "$CGRAPHLUA_HOST_KERNELS asks for them"
-                      : partial ? "an included file was not found"
+    const char *why = fibers           ? "$CGRAPHLUA_HOST_KERNELS asks for them"
+                      : partial        ? "an included file was not found"
+                      : s->specialised ? "a template with a specialisation"
                       : s->features & CGL_USES_GROUPS ? "cooperative groups"
                                                       : NULL;
     int line = s->line;

@@ -236,6 +236,38 @@ static row take_angle(tree *t, row r, size_t from) {
 }
 
 
+/* Is the chunk `template <> T f<int>(...) {...}`, of which the name does not
+   say whether it is called? */
+static bool specialises(const cgl_chunk *c, const cgl_token *name) {
+  for (size_t i = 0; i + 1 < c->count; i++)
+    if (cgl_token_is_any(&c->at[i], "(", "{", ";"))
+      return false;
+    else if (cgl_token_same(&c->at[i], name) &&
+             cgl_token_is(&c->at[i + 1], "<"))
+      return true;
+  return false;
+}
+
+
+/* Do the names in the function stand for the same in the kernel?  In another
+   namespace one may have another of that name. */
+static bool is_same_scope(const tree *t, const cgl_chunk *c) {
+  const char *own = t->kernel->scope;
+  size_t chunk, common = 0;
+  while (own[common] && own[common] == c->scope[common])
+    common++;
+  for (size_t i = 0; i < c->count && (own[common] || c->scope[common]); i++)
+    for (size_t k = 0; c->at[i].kind == CGL_TOKEN_NAME &&
+                       cgl_reach_chunk(t->program, &c->at[i], k, &chunk);
+         k++) {
+      const cgl_chunk *other = &t->program->chunks[chunk];
+      if (other != c && strlen(other->scope) > common)
+        return false;
+    }
+  return true;
+}
+
+
 /* The only function of that name that has a body and takes n arguments. */
 static bool find_function(tree *t, const cgl_token *name, size_t n,
                           function *out) {
@@ -246,6 +278,8 @@ static bool find_function(tree *t, const cgl_token *name, size_t n,
     size_t i = 0;
     if (c->record)
       continue;
+    if (specialises(c, name) || !is_same_scope(t, c))
+      return false;
     while (i < c->count && !cgl_token_is_any(&c->at[i], "(", "{", ";"))
       i++;
     if (i == 0 || i >= c->count || !cgl_token_is(&c->at[i], "(") ||
