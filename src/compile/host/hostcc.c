@@ -343,7 +343,8 @@ static unsigned long compile_seconds(void) {
 static void add_limit(command *c, cgl_host_job *h, bool unswitched) {
   unsigned long n = 0;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
-    n += unswitched || h->job->image->signatures[i].loops;
+    n += unswitched || h->job->image->signatures[i].loops ||
+         h->job->image->signatures[i].strips;
   free(h->limit);
   h->limit = NULL;
   if (!n)

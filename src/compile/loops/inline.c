@@ -7,6 +7,8 @@
 
 #define MAX_DEPTH 8       /* of calls */
 #define MAX_PARAMETERS 48 /* of a function */
+#define MOST_INLINED \
+  1000 /* tokens for the sake of strips: compiles stay short */
 
 
 void cgl_inline_put(statement ***tail, statement *s) {
@@ -567,6 +569,11 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   cgl_inline_check_call(t, *r, i, end, parameters, n);
   if (t->why)
     return;
+  t->inlined += f.body.n;
+  if (t->strips && t->inlined > MOST_INLINED) {
+    cgl_tree_refuse(t, &call, "too much in functions");
+    return;
+  }
   for (size_t k = 0; k < n; k++)
     name_lambda(t, &args[k], tail);
   for (variable *v = t->variables; v && !lambda; v = v->next) {

@@ -118,6 +118,7 @@ typedef struct tree {
   variable *variables, **last;
   int ids;         /* inlined functions, warp operations */
   int depth;       /* of inlining */
+  size_t inlined;  /* tokens */
   const char *why; /* refused */
   int line;
   bool failed;                    /* no memory */
