@@ -538,4 +538,22 @@ __device__ O &operator>>(O &o, unsigned &z) { z = o.v + threadIdx.x; return o; }
       end
     end
   end)
+
+  it("are loops in other namespaces where no name is another there", function()
+    local sum = [[{ __shared__ float s[64]; s[threadIdx.x] = v%s; __syncthreads(); float r = 0;
+      for (int i = 0; i < 64; i++) r += s[i]; __syncthreads(); return r; }]]
+    for _, case in ipairs {
+      { "loops", "", "struct body { float v, r; };" },
+      { "fibers", " * w", "__device__ float w = 3;" },
+      { "loops", " * w", "__device__ float s = 3;" }, { "fibers", " * w", "struct w { int v; };" },
+    } do
+      local k = cg.module { expressions = { "a::k" }, source = "__device__ float w = 1;"
+        .. "__device__ float total(float v) " .. sum:format(case[2]) .. "namespace a { " .. case[3]
+        .. "__global__ void k(float *y) { y[threadIdx.x] = total(threadIdx.x) + 4; } }" }
+        :kernel "a::k"
+      local y = cg.zeros("float", 64)
+      k:launch(1, 64, y)
+      assert.same({ case[1], 2020 }, { (k:form()), y:download()[64] })
+    end
+  end)
 end)

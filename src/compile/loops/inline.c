@@ -5,8 +5,7 @@
 
 #include "compile/loops/inline_private.h"
 
-#define MAX_DEPTH 8       /* of calls */
-#define MAX_PARAMETERS 48 /* of a function */
+#define MAX_DEPTH 8 /* of calls */
 #define MOST_INLINED \
   1000 /* tokens for the sake of strips: compiles stay short */
 
@@ -198,125 +197,6 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
 
 
 /* ---- functions ---- */
-
-/* What the declaration of a function says beside its type. */
-static row strip_type(row type) {
-  size_t n = 0;
-  for (size_t i = 0; i < type.n; i++)
-    if (!cgl_token_is_any(&type.at[i], "__device__", "__host__", "inline",
-                          "__inline__", "__inline", "static", "extern",
-                          "__forceinline__", "__noinline__", "constexpr") &&
-        type.at[i].kind != CGL_TOKEN_STRING)
-      type.at[n++] = type.at[i];
-  return (row){type.at, n};
-}
-
-
-/* May the function be called with n arguments? */
-static bool takes(row parameters, size_t n) {
-  row each[MAX_PARAMETERS];
-  const size_t count = cgl_inline_split(parameters, each, MAX_PARAMETERS);
-  if (count == 1 && each[0].n == 1)
-    return !n; /* void */
-  for (size_t k = n; k < count; k++)
-    if (cgl_row_find(each[k], "=", "=") == each[k].n)
-      return false;
-  return n <= count;
-}
-
-
-/* What stands from `from` on, up to the > that the row's last token is, or that
-   it ends with as >>. */
-static row take_angle(tree *t, row r, size_t from) {
-  row made = cgl_tree_copy(t, &r.at[from], r.n - from);
-  cgl_token *last = made.n ? &made.at[made.n - 1] : NULL;
-  if (last && cgl_token_is(last, ">>"))
-    last->length = 1;
-  else if (last)
-    made.n--;
-  return made;
-}
-
-
-/* Is the chunk `template <> T f<int>(...) {...}`, of which the name does not
-   say whether it is called? */
-static bool specialises(const cgl_chunk *c, const cgl_token *name) {
-  for (size_t i = 0; i + 1 < c->count; i++)
-    if (cgl_token_is_any(&c->at[i], "(", "{", ";"))
-      return false;
-    else if (cgl_token_same(&c->at[i], name) &&
-             cgl_token_is(&c->at[i + 1], "<"))
-      return true;
-  return false;
-}
-
-
-/* Do the names in the function stand for the same in the kernel?  In another
-   namespace one may have another of that name. */
-static bool is_same_scope(const tree *t, const cgl_chunk *c) {
-  const char *own = t->kernel->scope;
-  size_t chunk, common = 0;
-  while (own[common] && own[common] == c->scope[common])
-    common++;
-  for (size_t i = 0; i < c->count && (own[common] || c->scope[common]); i++)
-    for (size_t k = 0; c->at[i].kind == CGL_TOKEN_NAME &&
-                       cgl_reach_chunk(t->program, &c->at[i], k, &chunk);
-         k++) {
-      const cgl_chunk *other = &t->program->chunks[chunk];
-      if (other != c && strlen(other->scope) > common)
-        return false;
-    }
-  return true;
-}
-
-
-/* The only function of that name that has a body and takes n arguments. */
-static bool find_function(tree *t, const cgl_token *name, size_t n,
-                          function *out) {
-  size_t chunk, found = 0;
-  row body, *made = NULL;
-  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
-    const cgl_chunk *c = &t->program->chunks[chunk];
-    size_t i = 0;
-    if (c->record)
-      continue;
-    if (specialises(c, name) || !is_same_scope(t, c))
-      return false;
-    while (i < c->count && !cgl_token_is_any(&c->at[i], "(", "{", ";"))
-      i++;
-    if (i == 0 || i >= c->count || !cgl_token_is(&c->at[i], "(") ||
-        !cgl_token_same(&c->at[i - 1], name))
-      continue;
-    size_t close = cgl_tokens_close(c->at, c->count, i), open = close;
-    if (open >= c->count || !cgl_token_is(&c->at[open], "{"))
-      continue;
-    const row parameters = cgl_tree_copy(t, &c->at[i + 1], close - i - 2);
-    if (!takes(parameters, n))
-      continue;
-    out->templates = (row){NULL, 0};
-    if (c->header)
-      out->templates =
-          take_angle(t, (row){(cgl_token *)c->at - c->header, c->header}, 2);
-    found++;
-    out->type = cgl_tree_copy(t, c->at, i - 1);
-    out->parameters = parameters;
-    body = (row){(cgl_token *)&c->at[open + 1], c->count - open - 2};
-    made = &t->bodies[chunk];
-  }
-  if (found != 1)
-    return false;
-  if (!made->at)
-    *made = cgl_lives_rewrite(
-        t,
-        cgl_returns_rewrite(
-            t, cgl_choose_rewrite(t, body),
-            strip_type(cgl_tree_copy(t, out->type.at, out->type.n))),
-        out->parameters);
-  out->body_origin = made->at;
-  out->body = cgl_tree_copy(t, made->at ? made->at : name, made->n);
-  return true;
-}
-
 
 /* A lambda that synchronizes, as a function. */
 static void read_lambda(tree *t, const variable *v, function *out) {
@@ -535,9 +415,9 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
                        statement ***tail) {
   const cgl_token call = r->at[i];
   function f = {0};
-  row parameters[MAX_PARAMETERS], args[MAX_PARAMETERS];
+  row parameters[CGL_MOST_PARAMETERS], args[CGL_MOST_PARAMETERS];
   const size_t passed = cgl_inline_split(cgl_row_slice(*r, open + 1, end - 1),
-                                         args, MAX_PARAMETERS);
+                                         args, CGL_MOST_PARAMETERS);
   if (i && cgl_token_is_any(&r->at[i - 1], ".", "->", "::")) {
     cgl_tree_refuse(t, &call,
                     "a call of '%.*s', a member or of a namespace, which "
@@ -548,7 +428,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   const variable *lambda = cgl_tree_find(t, &call);
   if (lambda)
     read_lambda(t, lambda, &f);
-  else if (!find_function(t, &call, passed, &f)) {
+  else if (!cgl_inline_find(t, &call, passed, &f)) {
     cgl_tree_refuse(
         t, &call,
         "a call of '%.*s', which synchronizes and is overloaded or a "
@@ -556,10 +436,10 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
         (int)call.length, call.text);
     return;
   }
-  size_t n = cgl_inline_split(f.parameters, parameters, MAX_PARAMETERS);
+  size_t n = cgl_inline_split(f.parameters, parameters, CGL_MOST_PARAMETERS);
   if (n == 1 && parameters[0].n == 1 && cgl_token_is(parameters[0].at, "void"))
     n = 0;
-  if (!take_defaults(parameters, args, passed, n) || n == MAX_PARAMETERS ||
+  if (!take_defaults(parameters, args, passed, n) || n == CGL_MOST_PARAMETERS ||
       t->depth == MAX_DEPTH) {
     cgl_tree_refuse(t, &call,
                     "a call of '%.*s' with other arguments, or too deep",
@@ -583,10 +463,11 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
     cgl_inline_rename(f.templates, &v->name, &other);
   }
   if (f.templates.n) {
-    row given = open > i + 1 ? take_angle(t, cgl_row_slice(*r, 0, open), i + 2)
-                             : (row){NULL, 0};
+    row given = open > i + 1
+                    ? cgl_inline_angle(t, cgl_row_slice(*r, 0, open), i + 2)
+                    : (row){NULL, 0};
     cgl_inline_bind_template(t, &call, &f, given, parameters, args, n, tail);
-    cgl_inline_split(f.parameters, parameters, MAX_PARAMETERS);
+    cgl_inline_split(f.parameters, parameters, CGL_MOST_PARAMETERS);
     take_defaults(parameters, args, n, n);
   }
   for (size_t k = 0; k < n && !t->why; k++)
@@ -600,7 +481,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   statement *list = cgl_tree_read(t, f.body);
   cgl_token result = {0};
   if (!t->why &&
-      take_result(t, &call, strip_type(f.type), f.body, &list, &result)) {
+      take_result(t, &call, cgl_inline_type(f.type), f.body, &list, &result)) {
     cgl_tree_inline(t, &list);
     if (list)
       cgl_inline_put(tail, list);

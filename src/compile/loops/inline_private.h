@@ -1,9 +1,11 @@
 /* What is put in place of a call of a function that synchronizes (inline.c,
-   order.c, templates.c). */
+   callee.c, order.c, templates.c). */
 #ifndef CGL_COMPILE_LOOPS_INLINE_PRIVATE_H
 #define CGL_COMPILE_LOOPS_INLINE_PRIVATE_H
 
 #include "compile/loops/loops_private.h"
+
+#define CGL_MOST_PARAMETERS 48 /* of a function */
 
 /* A copy for one call, but for the origin of its body. */
 typedef struct function {
@@ -25,6 +27,17 @@ void cgl_inline_rename_in(function *f, const cgl_token *was,
 
 /* The lambda that the row names and nothing else, or NULL. */
 variable *cgl_inline_lambda(const tree *t, row r);
+
+/* The only function of that name that has a body and takes n arguments; false
+   when there is none.  (callee.c) */
+bool cgl_inline_find(tree *t, const cgl_token *name, size_t n, function *out);
+
+/* What the declaration of a function says of its type. */
+row cgl_inline_type(row type);
+
+/* What stands from `from` on, up to the > that the row's last token is, or that
+   it ends with as >>. */
+row cgl_inline_angle(tree *t, row r, size_t from);
 
 /* Refuses a statement in which what is done at r[i..end) is not the same when
    it is done first; when it is a call, with n parameters.  (order.c) */
