@@ -1,6 +1,7 @@
 /* What is taken out of a statement is done before the rest of it: is that the
    same?  C++ leaves open in which order the operands of most operators are
-   evaluated; devices go from left to right. */
+   evaluated.  For the sake of a strip alone nothing changes that order: a call
+   that may change what stands beside it stays. */
 #include "compile/loops/inline_private.h"
 
 
